@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the socket shows: the manager's objects through struct api, rendered by
+ * proto/render.c, and the status.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "render_subnet.h"
+#include "sweeps.h"
+
+#define SCHEMA 1
+
+/* ---- objects ---- */
+
+static json_t *worker_list(struct manager *m, const struct device *d,
+			   const struct render_time *t)
+{
+	json_t *a = json_array();
+
+	for (struct worker *w = m->workers; w; w = w->next)
+		if (!d || w == d->rdma || w == d->mad || !strcmp(w->device, d->name))
+			json_array_append_new(a, worker_render(w, t));
+	return a;
+}
+
+static json_t *device_json(struct manager *m, const struct device *d,
+			   const struct render_time *t)
+{
+	struct device_view v = {.name = d->name, .index = d->index, .facts = &d->facts,
+				.since = d->since};
+	char name[PORT_NAME_MAX];
+
+	v.ports = json_array();
+	for (const struct port_entry *pe = d->ports; pe; pe = pe->next)
+		json_array_append_new(v.ports, json_string(port_name(&pe->p, name)));
+	v.workers = worker_list(m, d, t);
+	return render_device(&v, t);
+}
+
+static json_t *addresses_of(struct manager *m, const struct port_entry *pe)
+{
+	json_t *a = json_array();
+	char text[ADDR_TEXT_MAX];
+	const struct nl_addr *list;
+	int n;
+
+	if (pe->p.tied.family) {
+		struct addr tied = {.family = pe->p.tied.family};
+
+		memcpy(tied.ip, pe->p.tied.ip, sizeof(tied.ip));
+		json_array_append_new(a, json_string(addr_format(&tied, text)));
+	}
+	list = netlink_addrs(m->netlink, &n);
+	for (int i = 0; i < n; i++)
+		if (!port_tied(pe, &list[i].addr) && port_of_address(m, &list[i].addr) == pe)
+			json_array_append_new(a, json_string(addr_format(&list[i].addr, text)));
+	return a;
+}
+
+static json_t *port_json(struct manager *m, const struct port_entry *pe,
+			 const struct render_time *t)
+{
+	json_t *o = render_port(&pe->p, addresses_of(m, pe), &m->config->health.flap, t);
+	json_t *gids, *g;
+	size_t i;
+
+	/* Names of interfaces are main's knowledge, not the port object's. */
+	gids = json_object_get(o, "gids");
+	json_array_foreach(gids, i, g) {
+		json_t *index = json_object_get(g, "netdev_index");
+		const struct nl_link *l =
+			json_is_integer(index)
+				? netlink_link(m->netlink, (uint32_t)json_integer_value(index))
+				: NULL;
+
+		json_object_set_new(g, "netdev", l ? json_string(l->name) : json_null());
+	}
+	return o;
+}
+
+static json_t *conn_json(struct manager *m, struct conn_entry *e,
+			 const struct render_time *t)
+{
+	struct path_view path;
+	char held_by[HELD_NAME_MAX];
+	struct conn_view v = {.c = e->c, .verdict = e->verdict, .why = e->why,
+			      .verdict_since = e->verdict_since,
+			      .own_verdict = (enum verdict)e->own_verdict,
+			      .held_by = conn_held_by(e, held_by),
+			      .flap = e->flap,
+			      .flap_params = damping_params(m, e),
+			      .usual_p99 = damping_usual(m, e),
+			      .path = &path,
+			      .local = e->bind->local.family ? &e->bind->local : NULL};
+
+	path_view(m, e, &path);
+	conn_refresh(m, e);
+	return render_connection(&v, t);
+}
+
+static json_t *told_json(const struct peer *p)
+{
+	json_t *list = json_array();
+	char text[ADDR_TEXT_MAX], gid[48], key[8];
+
+	for (int i = 0; p->told && i < p->told->n; i++) {
+		const struct told_rail *r = &p->told->rail[i];
+		json_t *o = json_object(), *pkeys = json_array();
+		static const uint8_t none[16];
+
+		render_text(o, "label", r->label);
+		render_text(o, "address", addr_format(&r->addr, text));
+		render_set(o, "mtu", r->facts.mtu ? json_integer(r->facts.mtu) : json_null());
+		render_set(o, "lid", r->facts.lid ? json_integer(r->facts.lid) : json_null());
+		render_text(o, "gid", memcmp(r->facts.gid, none, 16)
+					      ? gid_text(r->facts.gid, gid)
+					      : NULL);
+		for (int k = 0; k < r->facts.n_pkeys; k++) {
+			(void)snprintf(key, sizeof(key), "0x%04x", r->facts.pkeys[k]);
+			json_array_append_new(pkeys, json_string(key));
+		}
+		render_set(o, "pkeys", pkeys);
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+/* As the config has them; of a name its addresses, or itself while it has none; then
+ * those that the peer told. */
+static void peer_addresses(const struct peer *p, json_t *addrs, json_t *rails)
+{
+	char text[ADDR_TEXT_MAX], label[CTL_NAME_MAX];
+
+	for (int i = 0; i < p->cfg->n_addrs; i++)
+		if (!peer_addr_at(p, i)) {
+			json_array_append_new(addrs, json_string(p->cfg->addrs[i].text));
+			json_array_append_new(rails, json_string(peer_rail(p, i, label)));
+		}
+	PEER_EACH_ADDR(p, a) {
+		const struct config_addr *ca = a->told ? NULL : &p->cfg->addrs[a->from];
+
+		json_array_append_new(addrs, json_string(ca && ca->addr.family
+								 ? ca->text
+								 : addr_format(&a->addr, text)));
+		json_array_append_new(rails, json_string(peer_rail(p, a->place, label)));
+	}
+}
+
+static json_t *peer_held_by(const struct peer *p)
+{
+	char held_by[HELD_NAME_MAX];
+
+	if (p->verdict == VERDICT_HELD)
+		PEER_EACH_TX(p, e)
+			if (e->verdict == VERDICT_HELD)
+				return json_string(conn_held_by(e, held_by));
+	return json_null();
+}
+
+static json_t *peer_json(const struct peer *p, const struct render_time *t)
+{
+	json_t *o = json_object(), *addrs = json_array(), *rails = json_array();
+	json_t *conns = json_array(), *node = NULL;
+	char text[CONN_KEY_MAX];
+
+	peer_addresses(p, addrs, rails);
+	PEER_EACH_TX(p, e) {
+		json_array_append_new(conns, json_string(conn_key_format(&e->c->key, text)));
+		if (!node && *conn_peer_node(e->c))
+			node = json_string(conn_peer_node(e->c));
+	}
+	json_object_set_new(o, "name", json_string(p->cfg->name));
+	json_object_set_new(o, "verdict", json_string(enum_name(&verdict_names, p->verdict)));
+	json_object_set_new(o, "held_by", peer_held_by(p));
+	json_object_set_new(o, "why", json_string(peer_why(p)));
+	render_since(o, p->since, t);
+	json_object_set_new(o, "node", node ? node : json_null());
+	json_object_set_new(o, "addresses", addrs);
+	json_object_set_new(o, "rails", rails);
+	json_object_set_new(o, "connections", conns);
+	json_object_set_new(o, "mesh",
+			    json_string(enum_name(&mesh_modes, (int)p->cfg->probe->mesh)));
+	json_object_set_new(o, "flows", json_integer(p->cfg->probe->flows));
+	json_object_set_new(o, "told_rails", told_json(p));
+	json_object_set_new(o, "resolve_error", *peer_resolve_error(p)
+							? json_string(peer_resolve_error(p))
+							: json_null());
+	return o;
+}
+
+/* ---- lists ---- */
+
+static json_t *next_device(struct manager *m, uint64_t *cursor, const struct render_time *t)
+{
+	for (struct device *d = m->devices; d; d = d->next)
+		if (d->present && d->serial > *cursor) {
+			*cursor = d->serial;
+			return device_json(m, d, t);
+		}
+	return NULL;
+}
+
+/* Ports are ordered by device and number; serials are not, so the smallest above the
+ * cursor is looked for in the order of the list by a serial made of both. */
+static uint64_t port_order(const struct port_entry *pe)
+{
+	return (pe->device->serial << 8) | pe->p.num;
+}
+
+static json_t *next_port(struct manager *m, const char *device, uint64_t *cursor,
+			 const struct render_time *t)
+{
+	for (struct device *d = m->devices; d; d = d->next)
+		for (struct port_entry *pe = d->ports; pe; pe = pe->next)
+			if (port_order(pe) > *cursor && (!device || !strcmp(device, d->name))) {
+				*cursor = port_order(pe);
+				return port_json(m, pe, t);
+			}
+	return NULL;
+}
+
+static json_t *next_peer(struct manager *m, uint64_t *cursor, const struct render_time *t)
+{
+	struct peer *p, *next;
+
+	HASH_ITER(hh, m->peers, p, next)
+		if (p->serial > *cursor) {
+			*cursor = p->serial;
+			return peer_json(p, t);
+		}
+	return NULL;
+}
+
+static json_t *next_conn(struct manager *m, const char *peer, uint64_t *cursor,
+			 const struct render_time *t)
+{
+	for (int i = conns_after(m, *cursor); i < m->n_conns; i++)
+		if (!peer || !strcmp(peer, m->conns[i]->c->key.peer)) {
+			*cursor = m->conns[i]->serial;
+			return conn_json(m, m->conns[i], t);
+		}
+	return NULL;
+}
+
+/* @arg: "SECONDS" or "SECONDS NAME". */
+static json_t *next_change(struct manager *m, const char *arg, uint64_t *cursor,
+			   const struct render_time *t)
+{
+	char *name = NULL;
+	int64_t since = arg ? strtoll(arg, &name, 10) : 0;
+
+	return history_next(m->history, since * NSEC_PER_SEC,
+			    name && *name == ' ' ? name + 1 : NULL, cursor, t);
+}
+
+static json_t *api_next(void *user, enum api_list list, const char *arg, uint64_t *cursor)
+{
+	struct manager *m = user;
+	struct render_time t = manager_time(m);
+
+	switch (list) {
+	case API_DEVICES:
+		return next_device(m, cursor, &t);
+	case API_PORTS:
+		return next_port(m, arg, cursor, &t);
+	case API_PEERS:
+		return next_peer(m, cursor, &t);
+	case API_CONNECTIONS:
+		return next_conn(m, arg, cursor, &t);
+	case API_HISTORY:
+		return next_change(m, arg, cursor, &t);
+	case API_MATRIX:
+		return matrix_next(m, arg, cursor);
+	default:
+		return fabric_next(m->sweeps, list, cursor);
+	}
+}
+
+static json_t *api_get(void *user, enum api_list list, const char *name)
+{
+	struct manager *m = user;
+	struct render_time t = manager_time(m);
+	struct port_entry *pe;
+	struct conn_entry *e;
+	struct device *d;
+	struct peer *p;
+
+	switch (list) {
+	case API_DEVICES:
+		d = device_find(m, name);
+		return d && d->present ? device_json(m, d, &t) : NULL;
+	case API_PORTS:
+		pe = port_find(m, name);
+		return pe ? port_json(m, pe, &t) : NULL;
+	case API_PEERS:
+		p = peer_find(m, name);
+		return p ? peer_json(p, &t) : NULL;
+	case API_CONNECTIONS:
+		e = conn_by_key(m, name);
+		return e ? conn_json(m, e, &t) : NULL;
+	default: /* of the fabric there are lists */
+		return NULL;
+	}
+}
+
+/* ---- status ---- */
+
+struct counts {
+	int total, by[HEALTH__MAX], down;
+	int explained; /* peers behind a port that may be counted itself */
+	int held;      /* peers behind a fault that is counted itself */
+};
+
+static json_t *counts_json(const struct counts *c)
+{
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "total", c->total, "ok",
+			 c->by[HEALTH_OK], "degraded", c->by[HEALTH_DEGRADED], "bad",
+			 c->by[HEALTH_BAD], "down", c->down, "unused", c->by[HEALTH_UNUSED],
+			 "unknown", c->by[HEALTH_UNKNOWN]);
+}
+
+static void count_ports(struct manager *m, struct counts *c, const struct port_entry **worst,
+			uint32_t *sm_lid)
+{
+	for (struct device *d = m->devices; d; d = d->next)
+		for (struct port_entry *pe = d->ports; pe; pe = pe->next) {
+			c->total++;
+			c->by[pe->p.health]++;
+			if (pe->p.health == HEALTH_BAD && port_is_down(&pe->p))
+				c->down++;
+			if (pe->p.health == HEALTH_BAD ||
+			    (pe->p.health == HEALTH_DEGRADED &&
+			     (!*worst || (*worst)->p.health != HEALTH_BAD)))
+				if (!*worst || (*worst)->p.health != HEALTH_BAD)
+					*worst = pe;
+			if (!field_why(&port_table, &pe->p.facts, PF_SM_LID) &&
+			    pe->p.facts.sm_lid)
+				*sm_lid = pe->p.facts.sm_lid;
+		}
+}
+
+static void count_peers(struct manager *m, struct counts *c, const struct peer **worst)
+{
+	struct peer *p, *next;
+
+	HASH_ITER(hh, m->peers, p, next) {
+		enum health h = verdict_health(p->verdict);
+
+		c->total++;
+		c->by[h]++;
+		c->down += p->verdict == VERDICT_PEER_DOWN;
+		c->held += p->verdict == VERDICT_HELD;
+		c->explained += p->verdict == VERDICT_LOCAL_PORT;
+		if (h != HEALTH_OK && (!*worst || verdict_severity(p->verdict) >
+							   verdict_severity((*worst)->verdict)))
+			*worst = p;
+	}
+}
+
+/* What the first line of the status is about. */
+struct headline {
+	enum health health;
+	struct mono since;
+	int left; /* things wrong that are not told yet */
+	char text[256];
+};
+
+/* Wrong things to look at; peers behind a bad port are one thing with it. */
+static int count_wrong(const struct manager *m, const struct counts *ports,
+		       const struct counts *peers)
+{
+	return ports->by[HEALTH_BAD] + ports->by[HEALTH_DEGRADED] + peers->by[HEALTH_BAD] +
+	       peers->by[HEALTH_DEGRADED] - peers->held -
+	       (ports->by[HEALTH_BAD] ? peers->explained : 0) +
+	       !str_eq(m->config_source, "file") + !control_open(m->control);
+}
+
+static void tell_port(struct headline *h, const struct port_entry *pe)
+{
+	const struct port *p = &pe->p;
+	char name[PORT_NAME_MAX];
+
+	h->health = p->health;
+	h->since = p->health_since;
+	str_append(h->text, sizeof(h->text), "%s%s ",
+		   p->health == HEALTH_BAD ? "local-port " : "", port_name(p, name));
+	if (p->health == HEALTH_BAD && p->override == OVERRIDE_AUTO && port_is_down(p)) {
+		const char *phys = p->facts.why[PF_PHYSICAL_STATE] ? ""
+								   : p->facts.physical_state;
+
+		/* POLLING is what every port without a partner does. */
+		str_append(h->text, sizeof(h->text), "%s%s%s", p->facts.state,
+			   *phys && !str_eq(phys, "POLLING") ? " " : "",
+			   str_eq(phys, "POLLING") ? "" : phys);
+		if (p->last_remote[0])
+			str_append(h->text, sizeof(h->text), " (cable or %s)", p->last_remote);
+	} else {
+		str_append(h->text, sizeof(h->text), "%s", p->health_why);
+	}
+	h->left--;
+}
+
+static void tell_peer(struct headline *h, const struct peer *p)
+{
+	h->health = verdict_health(p->verdict);
+	h->since = p->since;
+	str_append(h->text, sizeof(h->text), "%s %s: %s", enum_text(&verdict_names, p->verdict),
+		   p->cfg->name, peer_why(p));
+	h->left--;
+}
+
+static void tell_nothing_wrong(struct headline *h, const struct counts *ports,
+			       const struct counts *peers)
+{
+	int n_ports = ports->by[HEALTH_UNKNOWN], n_peers = peers->by[HEALTH_UNKNOWN];
+
+	h->health = HEALTH_UNKNOWN;
+	if (!ports->total && !peers->total) {
+		str_append(h->text, sizeof(h->text), "no RDMA device here, no peer configured");
+	} else if (n_ports || n_peers) {
+		str_append(h->text, sizeof(h->text), "nothing wrong found yet; ");
+		if (n_ports)
+			str_append(h->text, sizeof(h->text), "%d port%s%s", n_ports,
+				   n_ports == 1 ? "" : "s", n_peers ? ", " : "");
+		if (n_peers)
+			str_append(h->text, sizeof(h->text), "%d peer%s", n_peers,
+				   n_peers == 1 ? "" : "s");
+		str_append(h->text, sizeof(h->text), " unknown");
+	} else {
+		h->health = HEALTH_OK;
+		str_append(h->text, sizeof(h->text), "all well");
+	}
+}
+
+/* One line: whose fault it is, and how much more there is. */
+static void summarize(struct manager *m, const struct counts *ports,
+		      const struct port_entry *port, const struct counts *peers,
+		      const struct peer *peer, struct headline *h)
+{
+	enum health peer_health = peer ? verdict_health(peer->verdict) : HEALTH_UNKNOWN;
+
+	*h = (struct headline){.since = m->started, .left = count_wrong(m, ports, peers)};
+	if (port && port->p.health == HEALTH_BAD) {
+		tell_port(h, port);
+	} else if (!control_open(m->control)) {
+		h->health = HEALTH_BAD;
+		str_append(h->text, sizeof(h->text),
+			   "the control interface is not open: see the journal");
+		h->left--;
+	} else if (peer_health == HEALTH_BAD) {
+		tell_peer(h, peer);
+	} else if (port) {
+		tell_port(h, port);
+	} else if (peer_health == HEALTH_DEGRADED) {
+		tell_peer(h, peer);
+	} else if (!str_eq(m->config_source, "file")) {
+		h->health = HEALTH_DEGRADED;
+		h->since = m->config_since;
+		str_append(h->text, sizeof(h->text), "the config has mistakes: %s runs",
+			   str_eq(m->config_source, "last_good") ? "the last good copy"
+								 : "what is valid of it");
+		h->left--;
+	} else {
+		tell_nothing_wrong(h, ports, peers);
+		if (peer && h->health == HEALTH_UNKNOWN)
+			h->since = peer->since;
+	}
+	if (h->left > 0)
+		str_append(h->text, sizeof(h->text), "; %d more", h->left);
+}
+
+static json_t *drop_counts(const uint64_t *count)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < DROP__MAX; i++)
+		if (count[i])
+			json_object_set_new(o, enum_name(&drop_names, i),
+					    json_integer((json_int_t)count[i]));
+	return o;
+}
+
+static json_t *verdict_counts(const struct manager *m)
+{
+	json_t *o = json_object();
+	int n[VERDICT__MAX] = {0};
+
+	for (int i = 0; i < m->n_conns; i++)
+		if (m->conns[i]->c->key.role == ROLE_TX)
+			n[m->conns[i]->verdict]++;
+	for (int v = 0; v < VERDICT__MAX; v++)
+		if (n[v])
+			json_object_set_new(o, enum_name(&verdict_names, v), json_integer(n[v]));
+	return o;
+}
+
+static json_t *config_json(const struct manager *m, const struct render_time *t)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "file",
+			    json_string(m->opt.config_path ? m->opt.config_path
+							   : "/etc/fabd/fabd.conf"));
+	json_object_set_new(o, "source", json_string(m->config_source));
+	render_since(o, m->config_since, t);
+	json_object_set_new(o, "errors", json_integer(m->config_errors));
+	json_object_set_new(o, "warnings", json_integer(m->config_warnings));
+	json_object_set(o, "problems", m->config_problems);
+	return o;
+}
+
+static json_t *cost_json(const struct manager *m)
+{
+	struct loop_stats ls;
+
+	loop_stats(m->loop, &ls);
+	return json_pack("{s:f, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "cpu_percent",
+			 m->cpu_percent, "rss_kib", (json_int_t)m->rss_kib, "rss_workers_kib",
+			 (json_int_t)m->rss_workers_kib, "packets_per_sec", m->packets_per_sec,
+			 "heartbeats_per_sec", m->heartbeats_per_sec, "mads_per_sec",
+			 m->mads_per_sec, "turns", (json_int_t)ls.turns, "turn_cpu_worst_ns",
+			 (json_int_t)ls.turn_cpu_worst_ns, "late_p99_ns",
+			 (json_int_t)ls.late_p99_ns, "late_worst_ns",
+			 (json_int_t)ls.late_worst_ns);
+}
+
+static void fabric_drops(const struct manager *m, uint64_t *ret)
+{
+	memcpy(ret, m->fabric_drops, sizeof(m->fabric_drops));
+	for (const struct worker *w = m->workers; w; w = w->next)
+		for (int i = 0; i < DROP__MAX; i++)
+			ret[i] += w->drops[i];
+}
+
+static void status_counts(struct manager *m, json_t *o)
+{
+	struct counts ports = {0}, peers = {0};
+	const struct port_entry *worst_port = NULL;
+	const struct peer *worst_peer = NULL;
+	uint32_t sm_lid = 0;
+	struct headline h;
+
+	count_ports(m, &ports, &worst_port, &sm_lid);
+	count_peers(m, &peers, &worst_peer);
+	summarize(m, &ports, worst_port, &peers, worst_peer, &h);
+	json_object_set_new(o, "health", json_string(enum_name(&health_names, h.health)));
+	json_object_set_new(o, "summary", json_string(h.text));
+	json_object_set_new(o, "ports", counts_json(&ports));
+	json_object_set_new(o, "peers", counts_json(&peers));
+	json_object_set_new(o, "sm_lid", sm_lid ? json_integer(sm_lid) : json_null());
+	m->status_since = h.since;
+}
+
+static json_t *api_status(void *user)
+{
+	struct manager *m = user;
+	struct render_time t = manager_time(m);
+	uint64_t drops[DROP__MAX];
+	json_t *o = json_object();
+
+	json_object_set_new(o, "node", json_string(m->config->node_name));
+	json_object_set_new(o, "version", json_string(FABD_VERSION));
+	json_object_set_new(o, "schema", json_integer(SCHEMA));
+	json_object_set_new(o, "instance", json_string(monitor_instance(m->monitor)));
+	json_object_set_new(o, "pid", json_integer(getpid()));
+	status_counts(m, o);
+	render_since(o, m->status_since, &t);
+	json_object_set_new(o, "uptime_sec",
+			    json_real((double)mono_sub(t.now, m->started) / 1e9));
+	json_object_set_new(o, "verdicts", verdict_counts(m));
+	json_object_set_new(o, "connections", json_integer(m->n_conns));
+	json_object_set_new(o, "workers", worker_list(m, NULL, &t));
+	json_object_set_new(o, "drops", drop_counts(m->drops));
+	fabric_drops(m, drops);
+	json_object_set_new(o, "fabric_drops", drop_counts(drops));
+	json_object_set_new(o, "refused", control_refused(m->control, t.now));
+	json_object_set_new(o, "config", config_json(m, &t));
+	json_object_set_new(o, "cost", cost_json(m));
+	json_object_set_new(o, "clients", json_integer(varlink_server_clients(m->server)));
+	json_object_set_new(o, "seq", json_integer((json_int_t)monitor_seq(m->monitor)));
+	json_object_set(o, "unavailable", m->unavailable);
+	return o;
+}
+
+static json_t *api_port_counters(void *user, const char *port, int64_t since_sec)
+{
+	struct manager *m = user;
+	struct render_time t = manager_time(m);
+	const struct port_entry *pe = port_find(m, port);
+
+	return pe ? render_port_counters(&pe->p, &m->config->health.limits,
+					 since_sec * NSEC_PER_SEC, &t)
+		  : NULL;
+}
+
+/* ---- what comes later ---- */
+
+static void api_ping(void *user, const struct api_ping *p, const struct api_ticket *t)
+{
+	struct manager *m = user;
+
+	pings_begin(m->pings, p, t);
+}
+
+static void api_dropped(void *user, uint64_t ticket)
+{
+	struct manager *m = user;
+
+	pings_dropped(m->pings, ticket);
+	sweeps_dropped(m->sweeps, ticket);
+}
+
+/* ---- orders ---- */
+
+static int api_reset(void *user, const char *name, const char *who)
+{
+	struct manager *m = user;
+	int n = conns_reset(m, name, CAUSE_OPERATOR);
+
+	if (n > 0)
+		log_notice("%d connections of %s reset by %s", n, name, who);
+	return n;
+}
+
+static struct override_entry *override_slot(struct manager *m, const char *port)
+{
+	for (int i = 0; i < m->n_overrides; i++)
+		if (!strcmp(m->overrides[i].port, port))
+			return &m->overrides[i];
+	m->overrides = xrealloc(m->overrides, (size_t)m->n_overrides + 1,
+				sizeof(*m->overrides));
+	m->overrides[m->n_overrides] = (struct override_entry){0};
+	return &m->overrides[m->n_overrides++];
+}
+
+static int api_set_health(void *user, const char *port, enum health_override health,
+			  int64_t for_sec, const char *who)
+{
+	struct manager *m = user;
+	struct port_entry *pe = port_find(m, port);
+	struct override_entry *o;
+	char name[PORT_NAME_MAX];
+
+	if (!pe)
+		return -ENOENT;
+	o = override_slot(m, port_name(&pe->p, name));
+	(void)str_copy(o->port, sizeof(o->port), name);
+	o->health = health;
+	o->until_wall = for_sec ? clock_wall_ns() + for_sec * NSEC_PER_SEC : 0;
+	(void)str_copy(o->by, sizeof(o->by), who);
+	log_notice("port %s: health set to %s by %s%s", name,
+		   enum_name(&override_names, health), who, for_sec ? ", with an end" : "");
+	state_save_overrides(m);
+	state_apply_override(m, pe);
+	/* Left to itself again, it is compared with what it has from now on. */
+	if (health == OVERRIDE_AUTO)
+		baseline_forget(pe);
+	port_settle(m, pe, SOURCE_OPERATOR);
+	return 0;
+}
+
+void views_api(struct manager *m, struct api *ret)
+{
+	*ret = (struct api){
+		.user = m,
+		.status = api_status,
+		.next = api_next,
+		.get = api_get,
+		.port_counters = api_port_counters,
+		.explain = api_explain,
+		.check = api_check,
+		.reset_connection = api_reset,
+		.set_port_health = api_set_health,
+		.ping = api_ping,
+		.dropped = api_dropped,
+	};
+	fabric_views_api(ret);
+}
