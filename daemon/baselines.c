@@ -120,8 +120,10 @@ void baseline_apply(struct manager *m, struct port_entry *pe)
 	char name[PORT_NAME_MAX];
 	const struct baseline_entry *e = find(m->baselines, port_name(&pe->p, name));
 
-	if (e)
-		pe->p.watch.baseline = e->b;
+	if (!e || !e->b.lanes)
+		return;
+	pe->p.watch.baseline = e->b;
+	port_was_well_before(&pe->p);
 }
 
 void baseline_forget(struct port_entry *pe)

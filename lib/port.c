@@ -37,6 +37,12 @@ void port_done(struct port *p)
 	p->n_pkeys = p->n_gids = 0;
 }
 
+void port_was_well_before(struct port *p)
+{
+	p->ever_active = true;
+	p->watch.was_down = true;
+}
+
 const char *port_name(const struct port *p, char buf[PORT_NAME_MAX])
 {
 	(void)snprintf(buf, PORT_NAME_MAX, "%s/%u", p->device[0] ? p->device : "-",

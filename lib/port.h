@@ -219,6 +219,9 @@ struct port {
 void port_init(struct port *p, const char *device, uint32_t index, uint8_t num,
 	       struct mono now);
 void port_done(struct port *p);
+/* It was well in an earlier life of fabd: down is a fault from the start, not a port without
+ * a cable, and no flap. For a port that no fact is known of yet. */
+void port_was_well_before(struct port *p);
 /* DEV/PORT. Returns @buf. */
 const char *port_name(const struct port *p, char buf[PORT_NAME_MAX]);
 
@@ -256,10 +259,11 @@ struct port_pcie {
 
 /* The health rule. All that matches is a reason, in the order of enum reason_code but for
  * the first two words: the operator's override; state unknown; link down (bad, or unused
- * if it never was active and is not expected); far end marked bad; then what makes it
- * degraded: link error recovery, counters over their limits, flapping (damped), width or
- * speed below what both ends support and have enabled, or below what this port had with
- * this far end, PCIe below its maximum, notices. The first decides the word. Counters,
+ * if it never was active, in an earlier life of fabd either, and is not expected); far end
+ * marked bad; then what makes it degraded: link error recovery, counters over their limits,
+ * flapping (damped), width or speed below what both ends support and have enabled, or below
+ * what this port had with this far end, PCIe below its maximum, notices. The first decides
+ * the word. Counters,
  * flaps and notices come and go: after the last of them the port stays degraded for
  * params->stable with the reason "settling"; what the facts say (the link is up again, the
  * width is back) counts at once. Writes health, why, since, reasons, history, baseline,

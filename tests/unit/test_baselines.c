@@ -99,12 +99,14 @@ static void kept_over_a_restart(void **state)
 	assert_int_equal(b->speed_mbps, 100000);
 	assert_true(b->remote_guid == UINT64_C(0xfedcba9876543210));
 	assert_int_equal(b->remote_port, 22);
+	assert_true(w.pe.p.ever_active);
 	/* Forgotten on the operator's word, for good. */
 	baseline_forget(&w.pe);
 	baselines_tick(&w.m);
 	end();
 	begin("mlx5_0");
 	assert_int_equal(b->lanes, 0);
+	assert_false(w.pe.p.ever_active);
 	end();
 }
 

@@ -116,6 +116,27 @@ static void a_relinked_port_is_ok_at_once(void **state)
 	port_done(&p);
 }
 
+/* Down since before fabd began: a fault if it once was well, else a port without a cable. */
+static void down_from_the_start(void **state)
+{
+	struct port p;
+
+	(void)state;
+	port_watch_params_default(&params);
+	for (int before = 0; before < 2; before++) {
+		port_init(&p, "mlx5_0", 3, 1, at(0));
+		if (before)
+			port_was_well_before(&p);
+		(void)port_set_states(&p, 1, 2);
+		(void)judge(&p, at(SEC));
+		assert_int_equal(p.health, before ? HEALTH_BAD : HEALTH_UNUSED);
+		assert_int_equal(p.watch.reasons[0].code,
+				 before ? REASON_LINK : REASON_NOT_EXPECTED);
+		assert_int_equal(p.watch.flap.count, 0);
+		port_done(&p);
+	}
+}
+
 static void a_counter_over_its_limit(void **state)
 {
 	struct port p;
@@ -547,6 +568,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reasons_have_names),
 		cmocka_unit_test(a_relinked_port_is_ok_at_once),
+		cmocka_unit_test(down_from_the_start),
 		cmocka_unit_test(a_counter_over_its_limit),
 		cmocka_unit_test(settling_outlives_a_relink),
 		cmocka_unit_test(flapping_is_damped),
