@@ -326,6 +326,9 @@ static void facts_of_conn(const struct manager *m, struct conn_entry *e, struct 
 static void report(struct manager *m, struct conn_entry *e, enum verdict before)
 {
 	char key[CONN_KEY_MAX], held_by[HELD_NAME_MAX];
+	struct verdict_change change = {
+		.key = key, .peer = e->c->key.peer, .why = e->why, .from = before,
+		.to = e->verdict, .loud = verdict_health(e->verdict) == HEALTH_BAD};
 
 	(void)conn_key_format(&e->c->key, key);
 	monitor_post(m->monitor, loop_now(m->loop), "connection", key, "verdict",
@@ -337,8 +340,7 @@ static void report(struct manager *m, struct conn_entry *e, enum verdict before)
 	history_add(m->history, loop_now(m->loop), "connection", key,
 		    enum_name(&verdict_names, (int)before),
 		    enum_name(&verdict_names, (int)e->verdict), conn_held_by(e, held_by), e->why);
-	verdict_log_add(m->verdict_log, loop_now(m->loop), key, e->c->key.peer, before,
-			e->verdict, e->why, verdict_health(e->verdict) == HEALTH_BAD);
+	verdict_log_add(m->verdict_log, loop_now(m->loop), &change, &e->log_place);
 }
 
 /* A peer that answers again while the first attempt to connect goes on: that probes do

@@ -346,6 +346,7 @@ struct conn_entry {
 	bool known_src;	    /* rx: in by_src and by_probe */
 	struct ctl_path told_path; /* as the other side sees it */
 	uint32_t told_edition;	   /* of the own rails, to the other side */
+	uint32_t log_place;	   /* of its last change in the verdict log */
 };
 
 _Static_assert(sizeof(struct conn_entry) <= 350, "tens of thousands of them");

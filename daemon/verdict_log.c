@@ -13,6 +13,7 @@ struct line {
 struct group { /* changes that are alike */
 	enum verdict from, to;
 	bool loud;
+	uint32_t place; /* they are written in this order */
 	struct mono first;
 	unsigned count;
 	struct line lines[VERDICT_FOLD_MIN - 1]; /* more are only counted */
@@ -21,6 +22,7 @@ struct group { /* changes that are alike */
 
 struct verdict_log {
 	struct group *groups; /* in the order of their first change */
+	uint32_t last_place;
 };
 
 struct verdict_log *verdict_log_new(void)
@@ -28,31 +30,35 @@ struct verdict_log *verdict_log_new(void)
 	return xcalloc(1, sizeof(struct verdict_log));
 }
 
-static struct group *group_of(struct verdict_log *l, enum verdict from, enum verdict to)
+/* Alike, and not written before what stands at @place. */
+static struct group *group_of(struct verdict_log *l, const struct verdict_change *c,
+			      uint32_t place)
 {
 	struct group **p = &l->groups;
 
-	while (*p && ((*p)->from != from || (*p)->to != to))
+	while (*p && ((*p)->from != c->from || (*p)->to != c->to || (*p)->place < place))
 		p = &(*p)->next;
 	if (!*p) {
 		*p = xcalloc(1, sizeof(**p));
-		(*p)->from = from;
-		(*p)->to = to;
+		(*p)->from = c->from;
+		(*p)->to = c->to;
+		(*p)->place = ++l->last_place;
 	}
 	return *p;
 }
 
-void verdict_log_add(struct verdict_log *l, struct mono now, const char *key,
-		     const char *peer, enum verdict from, enum verdict to, const char *why,
-		     bool loud)
+void verdict_log_add(struct verdict_log *l, struct mono now, const struct verdict_change *c,
+		     uint32_t *place)
 {
-	struct group *g = group_of(l, from, to);
+	struct group *g = group_of(l, c, *place);
 
+	*place = g->place;
 	if (!g->count)
 		g->first = now;
-	g->loud |= loud;
+	g->loud |= c->loud;
 	if (g->count < ARRAY_LEN(g->lines))
-		g->lines[g->count] = (struct line){xstrdup(key), xstrdup(peer), xstrdup(why)};
+		g->lines[g->count] = (struct line){xstrdup(c->key), xstrdup(c->peer),
+						   xstrdup(c->why)};
 	g->count++;
 }
 

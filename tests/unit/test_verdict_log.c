@@ -50,9 +50,21 @@ static void add(struct verdict_log *l, double sec, int n, enum verdict to)
 	char key[32];
 
 	for (int i = 0; i < n; i++) {
+		struct verdict_change c = {.key = key, .peer = "p", .why = "because",
+					   .from = VERDICT_OK, .to = to, .loud = i == 0};
+		uint32_t place = 0;
+
 		(void)snprintf(key, sizeof(key), "p%d/0:tx", i);
-		verdict_log_add(l, at(sec), key, "p", VERDICT_OK, to, "because", i == 0);
+		verdict_log_add(l, at(sec), &c, &place);
 	}
+}
+
+static void one(struct verdict_log *l, const char *key, enum verdict from, enum verdict to,
+		uint32_t *place)
+{
+	struct verdict_change c = {.key = key, .peer = "p", .why = "", .from = from, .to = to};
+
+	verdict_log_add(l, at(1), &c, place);
 }
 
 static void seven_are_seven_lines(void **state)
@@ -92,6 +104,38 @@ static void only_alike_ones_fold(void **state)
 	assert_int_equal(lines, 14);
 }
 
+/* What became of a connection is told in the order in which it did, whatever others do. */
+static void in_order(void **state)
+{
+	struct verdict_log *l = *state;
+	uint32_t a = 0, b = 0;
+
+	one(l, "a", VERDICT_UNKNOWN, VERDICT_OK, &a);
+	one(l, "b", VERDICT_OK, VERDICT_UNKNOWN, &b);
+	one(l, "b", VERDICT_UNKNOWN, VERDICT_OK, &b);
+	verdict_log_tick(l, at(9));
+	assert_int_equal(lines, 3);
+	assert_string_equal(last, "b: unknown -> ok: ");
+}
+
+/* Each of many goes through the same changes: still one line for each of these. */
+static void many_in_order_fold(void **state)
+{
+	struct verdict_log *l = *state;
+	char key[32];
+
+	for (int i = 0; i < 1000; i++) {
+		uint32_t place = 0;
+
+		(void)snprintf(key, sizeof(key), "p%d", i);
+		one(l, key, VERDICT_PEER_DOWN, VERDICT_UNKNOWN, &place);
+		one(l, key, VERDICT_UNKNOWN, VERDICT_OK, &place);
+	}
+	verdict_log_tick(l, at(9));
+	assert_int_equal(lines, 2);
+	assert_string_equal(last, "1000 connections: unknown -> ok, the first of them p0: ");
+}
+
 static void the_end_writes_what_waits(void **state)
 {
 	add(*state, 1, 2, VERDICT_NETWORK);
@@ -106,6 +150,8 @@ int main(void)
 		T(seven_are_seven_lines),
 		T(eight_are_one),
 		T(only_alike_ones_fold),
+		T(in_order),
+		T(many_in_order_fold),
 		T(the_end_writes_what_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
