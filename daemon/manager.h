@@ -109,6 +109,8 @@ struct worker {
 
 	/* process */
 	pid_t pid; /* 0 = none to wait for */
+	pid_t cost_pid;	  /* whose CPU was read last */
+	int64_t cost_cpu; /* ns, then */
 	int fd;	   /* -1 = none */
 	struct loop_source *io;
 	struct worker_message *queue, **queue_end;
@@ -800,6 +802,7 @@ struct manager {
 	struct mono cost_at;
 	double cpu_percent, packets_per_sec, heartbeats_per_sec, mads_per_sec;
 	int64_t cpu_before, packets_before, mads_before;
+	int64_t cpu_workers; /* ns that workers have used, as far as it was seen */
 	long rss_kib, rss_workers_kib;
 };
 
