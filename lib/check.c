@@ -191,7 +191,8 @@ void check_port_of(const struct port *p, const char *name, bool stale,
 {
 	const struct port_watch *w = &p->watch;
 
-	*ret = (struct check_port){.name = name, .health = p->health, .stale = stale};
+	*ret = (struct check_port){.name = name, .health = p->health, .stale = stale,
+				   .set_ok = p->override == OVERRIDE_OK};
 	if (!p->facts.why[PF_RATE_MBPS])
 		ret->rate_mbps = p->facts.rate_mbps;
 	/* Of one that is down nothing else counts. */
@@ -261,6 +262,8 @@ void check_add_port(struct check_run *c, const struct check_port *p)
 	if (p->health == HEALTH_UNUSED)
 		return;
 	c->ports++;
+	if (p->set_ok && c->n_set_ok++ < CHECK_NAMES_MAX)
+		(void)str_copy(c->set_ok[c->n_set_ok - 1], PORT_NAME_MAX, p->name);
 	if (has_failed(c, p->name)) { /* nobody reads the ports of a device that is stuck */
 		c->ports_told++;
 		return;
@@ -532,6 +535,16 @@ static void say_problems(struct check_run *c)
 		str_append(c->summary, sizeof(c->summary), "; and more");
 }
 
+/* An override must not make anybody believe that all is well. */
+static void say_set_ok(struct check_run *c)
+{
+	for (int i = 0; i < MIN(c->n_set_ok, CHECK_NAMES_MAX); i++)
+		str_append(c->summary, sizeof(c->summary), "; %s set ok", c->set_ok[i]);
+	if (c->n_set_ok > CHECK_NAMES_MAX)
+		str_append(c->summary, sizeof(c->summary), "; %d more set ok",
+			   c->n_set_ok - CHECK_NAMES_MAX);
+}
+
 void check_end(struct check_run *c, bool booting)
 {
 	if (!c->ports && !c->n_rails && !c->n_problems && !c->expect.ports)
@@ -548,4 +561,5 @@ void check_end(struct check_run *c, bool booting)
 		say_problems(c);
 	else
 		say_well(c);
+	say_set_ok(c);
 }

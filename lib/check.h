@@ -40,6 +40,7 @@ struct check_expect { /* 0 = nothing is expected */
 struct check_port {
 	const char *name; /* DEV/PORT */
 	enum health health;
+	bool set_ok;	    /* by the operator, whatever it is: always told */
 	bool stale;	    /* what is known of it is too old to be believed */
 	uint32_t rate_mbps; /* 0 = not known */
 	char text[CHECK_TEXT_MAX]; /* what is wrong with it: "DOWN (leaf07/22)" */
@@ -83,6 +84,8 @@ struct check_run {
 	int ports, ports_good, ports_told; /* in use; well; those with a problem */
 	uint32_t rate_least, rate_most;	   /* of those that are well, 0 = not known */
 	bool ports_judged;
+	int n_set_ok; /* ports; the names of the first, as they were added */
+	char set_ok[CHECK_NAMES_MAX][PORT_NAME_MAX];
 	int rails_reach;
 	enum check_status status; /* the answer */
 	enum check_status found;  /* the same without mercy for a host that just booted */

@@ -173,6 +173,24 @@ static void what_is_expected_of_ports(void **state)
 	says(&h, "DEGRADED mlx5_10/1 100G of 400G");
 }
 
+/* The operator's word never goes unsaid. */
+static void ports_that_are_set_ok(void **state)
+{
+	struct host h = well(8, 0, 0);
+
+	(void)state;
+	h.ports[2].set_ok = h.ports[3].set_ok = true;
+	assert_int_equal(check_host(&h), CHECK_OK);
+	assert_string_equal(line, "OK 8/8 ports 400G, no peers; mlx5_2/1 set ok; mlx5_3/1 set ok");
+	port_is(&h, 0, HEALTH_BAD, "DOWN");
+	assert_int_equal(check_host(&h), CHECK_FAILED);
+	assert_string_equal(line, "CRITICAL mlx5_0/1 DOWN; mlx5_2/1 set ok; mlx5_3/1 set ok");
+	for (int i = 1; i < 8; i++)
+		h.ports[i].set_ok = true;
+	assert_int_equal(check_host(&h), CHECK_FAILED);
+	assert_non_null(strstr(line, "; mlx5_1/1 set ok; mlx5_2/1 set ok; mlx5_3/1 set ok; 4 more set ok"));
+}
+
 static void rails(void **state)
 {
 	struct host h = well(3, 6, 3);
@@ -460,6 +478,7 @@ int main(void)
 		cmocka_unit_test(a_host_that_is_well),
 		cmocka_unit_test(ports_and_what_they_explain),
 		cmocka_unit_test(what_is_expected_of_ports),
+		cmocka_unit_test(ports_that_are_set_ok),
 		cmocka_unit_test(rails),
 		cmocka_unit_test(just_booted),
 		cmocka_unit_test(only_so_much_in_a_line),
