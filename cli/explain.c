@@ -91,25 +91,39 @@ static bool set_transport(json_t *parameters, const char *name)
 	return true;
 }
 
-/* PEER, PEER/RAIL, or a connection's key, whose rail and transport are meant. NULL: told. */
+/* The key of a probe. false: told. */
+static bool set_key(json_t *parameters, const char *key, const char *transport)
+{
+	if (transport)
+		(void)cli_usage("a key names its transport: no --transport with %s", key);
+	else if (!strstr(key, ":tx:"))
+		(void)cli_usage("%s is what the peer probes: explain it there", key);
+	else
+		(void)json_object_set_new(parameters, "connection", json_string(key));
+	return json_object_get(parameters, "connection") != NULL;
+}
+
+/* PEER, PEER/RAIL, or a connection's key. NULL: told. */
 static json_t *parameters_of(const struct cli *c)
 {
 	_cleanup_(freep) char *name = cli_name(c->argv[0]);
-	char *rest = strchr(name, '/'), *part;
+	_cleanup_(freep) char *key = xstrdup(name);
+	char *rail = strchr(name, '/');
 	const char *transport = c->ping.transport;
 	json_t *p = json_object();
+	bool good;
 
-	if (rest)
-		*rest++ = '\0';
+	if (rail)
+		*rail++ = '\0';
 	(void)json_object_set_new(p, "peer", json_string(name));
-	part = rest ? strsep(&rest, ":") : NULL;
-	if (part)
-		(void)json_object_set_new(p, "rail", json_string(part));
-	part = rest ? strsep(&rest, ":") : NULL; /* tx, rx */
-	part = rest ? strsep(&rest, ":") : NULL;
-	if (!transport && part)
-		transport = part;
-	if (!transport || set_transport(p, transport))
+	if (rail && strchr(rail, ':')) {
+		good = set_key(p, key, transport);
+	} else {
+		if (rail)
+			(void)json_object_set_new(p, "rail", json_string(rail));
+		good = !transport || set_transport(p, transport);
+	}
+	if (good)
 		return p;
 	json_decref(p);
 	return NULL;

@@ -32,6 +32,14 @@ struct api_ping {
 	bool admin; /* asked on the admin socket: no share in the budget of all others */
 };
 
+/* The worst connection to @peer of those that are meant. */
+struct api_explain_what {
+	const char *peer;
+	const char *rail;	/* NULL = any */
+	int transport;		/* enum transport, -1 = any */
+	const char *connection; /* NULL = any; the key of one */
+};
+
 struct api {
 	void *user;
 	json_t *(*status)(void *user);
@@ -44,11 +52,9 @@ struct api {
 	json_t *(*get)(void *user, enum api_list list, const char *name);
 	/* Of DEV/PORT, what came in the last @since_sec; NULL: no such. */
 	json_t *(*port_counters)(void *user, const char *port, int64_t since_sec);
-	/* Of the worst connection to the peer: on @rail if not NULL, over @transport if it
-	 * is one. NULL, or the name of an error; its parameters or the explanation in
-	 * *ret. */
-	const char *(*explain)(void *user, const char *peer, const char *rail, int transport,
-			       json_t **ret);
+	/* Of the connection that is asked for. NULL, or the name of an error; its
+	 * parameters or the explanation in *ret. */
+	const char *(*explain)(void *user, const struct api_explain_what *what, json_t **ret);
 	json_t *(*check)(void *user);
 	/* Returns how many connections were reset, -ENOENT. @who: "uid 1000 (alice)". */
 	int (*reset_connection)(void *user, const char *name, const char *who);

@@ -12,10 +12,14 @@
 
 /* ---- which connection ---- */
 
-static bool wanted(const struct conn_entry *e, const char *rail, int transport)
+static bool wanted(const struct conn_entry *e, const struct api_explain_what *what)
 {
-	return (!rail || str_eq(e->c->key.rail, rail)) &&
-	       (transport < 0 || (int)e->c->key.transport == transport);
+	char key[CONN_KEY_MAX];
+
+	return (!what->rail || str_eq(e->c->key.rail, what->rail)) &&
+	       (what->transport < 0 || (int)e->c->key.transport == what->transport) &&
+	       (!what->connection ||
+		str_eq(conn_key_format(&e->c->key, key), what->connection));
 }
 
 /* Worse, or as bad and a better witness: what carries a fault before what it holds, RDMA
@@ -29,12 +33,12 @@ static bool is_worse(const struct conn_entry *a, const struct conn_entry *b)
 	return a->c->key.transport != TRANSPORT_UDP && b->c->key.transport == TRANSPORT_UDP;
 }
 
-static struct conn_entry *worst_of(const struct peer *p, const char *rail, int transport)
+static struct conn_entry *worst_of(const struct peer *p, const struct api_explain_what *what)
 {
 	struct conn_entry *worst = NULL;
 
 	PEER_EACH_TX(p, e)
-		if (wanted(e, rail, transport) && (!worst || is_worse(e, worst)))
+		if (wanted(e, what) && (!worst || is_worse(e, worst)))
 			worst = e;
 	return worst;
 }
@@ -397,36 +401,41 @@ static void facts_of_verdict(struct manager *m, const struct peer *p, struct con
 }
 
 /* NULL: there is something to explain. */
-static const char *missing(const struct peer *p, const char *name, const char *rail,
-			   int transport, json_t **ret)
+static const char *missing(const struct peer *p, const struct api_explain_what *what,
+			   const struct conn_entry *found, json_t **ret)
 {
-	_cleanup_(freep) char *what = NULL;
-	bool some = p && worst_of(p, rail, transport);
+	struct api_explain_what rail = {.rail = what->rail, .transport = -1};
+	_cleanup_(freep) char *name = NULL;
 
 	if (!p) {
-		*ret = json_pack("{s:s}", "peer", name);
+		*ret = json_pack("{s:s}", "peer", what->peer);
 		return "io.fabd.NoSuchPeer";
 	}
 	/* A rail without an address, that is what there is to explain. */
-	if (some || (!worst_of(p, rail, -1) && (!rail || rail_in_config(p, rail))))
+	if (found || (!what->connection && !worst_of(p, &rail) &&
+		      (!what->rail || rail_in_config(p, what->rail))))
 		return NULL;
-	what = xasprintf("%s%s%s%s%s", name, rail ? "/" : "", rail ? rail : "",
-			 transport >= 0 ? " over " : "",
-			 transport >= 0 ? enum_name(&transport_names, transport) : "");
-	*ret = json_pack("{s:s}", "connection", what);
+	name = what->connection
+		       ? xstrdup(what->connection)
+		       : xasprintf("%s%s%s%s%s", what->peer, what->rail ? "/" : "",
+				   what->rail ? what->rail : "",
+				   what->transport >= 0 ? " over " : "",
+				   what->transport >= 0
+					   ? enum_name(&transport_names, what->transport)
+					   : "");
+	*ret = json_pack("{s:s}", "connection", name);
 	return "io.fabd.NoSuchConnection";
 }
 
-const char *api_explain(void *user, const char *peer, const char *rail, int transport,
-			json_t **ret)
+const char *api_explain(void *user, const struct api_explain_what *what, json_t **ret)
 {
 	struct manager *m = user;
 	struct render_time t = manager_time(m);
-	struct peer *p = peer_find(m, peer);
-	struct conn_entry *e = p ? worst_of(p, rail, transport) : NULL;
-	struct explain_facts f = {.peer = peer, .rail = rail};
+	struct peer *p = peer_find(m, what->peer);
+	struct conn_entry *e = p ? worst_of(p, what) : NULL;
+	struct explain_facts f = {.peer = what->peer, .rail = what->rail};
 	struct explanation result;
-	const char *error = missing(p, peer, rail, transport, ret);
+	const char *error = missing(p, what, e, ret);
 
 	if (error)
 		return error;

@@ -598,7 +598,7 @@ int verdict_severity(enum verdict v);
 void verdict_loss(const struct conn_entry *e, uint64_t *ret_sent, uint64_t *ret_lost);
 
 /* explain.c, check.c: as struct api wants it. */
-const char *api_explain(void *user, const char *peer, const char *rail, int transport,
+const char *api_explain(void *user, const struct api_explain_what *what,
 			json_t **ret);
 json_t *api_check(void *user);
 

@@ -264,11 +264,14 @@ static void explain_call(struct call *c)
 {
 	const struct api *api = c->env->api;
 	const char *transport = text_param(c, "transport");
+	struct api_explain_what what = {
+		.peer = text_param(c, "peer"),
+		.rail = text_param(c, "rail"),
+		.transport = transport ? enum_find(&transport_names, transport) : -1,
+		.connection = text_param(c, "connection"),
+	};
 	json_t *answer = NULL;
-	const char *error =
-		api->explain(api->user, text_param(c, "peer"), text_param(c, "rail"),
-			     transport ? enum_find(&transport_names, transport) : -1,
-			     &answer);
+	const char *error = api->explain(api->user, &what, &answer);
 
 	if (error)
 		answer_error(c->answer, REJECT_INVALID_PARAMETER, error, answer);

@@ -331,10 +331,11 @@ const struct varlink_method varlink_methods[] = {
 	{"io.fabd.Monitor", .more = true, .n_params = 2, .params = {
 		{"since", VL_INT, .optional = true, .min = 0, .max = INT64_MAX},
 		{"instance", VL_STRING, .optional = true}}},
-	{"io.fabd.Explain", .n_params = 3, .params = {
+	{"io.fabd.Explain", .n_params = 4, .params = {
 		{"peer", VL_STRING},
 		{"rail", VL_STRING, .optional = true},
-		{"transport", VL_ENUM, .optional = true, .names = &transport_names}}},
+		{"transport", VL_ENUM, .optional = true, .names = &transport_names},
+		{"connection", VL_STRING, .optional = true}}},
 	{"io.fabd.Check", .n_params = 0},
 	{"io.fabd.GetFabric", .n_params = 0},
 	{"io.fabd.ListFabricNodes", .n_params = 0},

@@ -556,8 +556,7 @@ static int fake_set_health(void *user, const char *name, enum health_override he
 
 /* ---- explain, check ---- */
 
-static const char *fake_explain(void *user, const char *peer, const char *rail,
-				int transport, json_t **ret)
+static const char *fake_explain(void *user, const struct api_explain_what *what, json_t **ret)
 {
 	const struct fake *f = user;
 	bool known = false;
@@ -565,13 +564,13 @@ static const char *fake_explain(void *user, const char *peer, const char *rail,
 	json_t *o;
 
 	json_array_foreach (f->lists[API_PEERS], i, o)
-		known |= str_eq(json_string_value(json_object_get(o, "name")), peer);
+		known |= str_eq(json_string_value(json_object_get(o, "name")), what->peer);
 	if (!known) {
-		*ret = json_pack("{s:s}", "peer", peer);
+		*ret = json_pack("{s:s}", "peer", what->peer);
 		return "io.fabd.NoSuchPeer";
 	}
-	if ((rail && !str_eq(rail, "2")) || transport == TRANSPORT_UD) {
-		*ret = json_pack("{s:s}", "connection", peer);
+	if ((what->rail && !str_eq(what->rail, "2")) || what->transport == TRANSPORT_UD) {
+		*ret = json_pack("{s:s}", "connection", what->peer);
 		return "io.fabd.NoSuchConnection";
 	}
 	*ret = jsonf("{'peer': 'gpu0033', 'rail': '2', 'transport': 'rc',"
