@@ -549,7 +549,8 @@ static void work_out(struct hb_shared *s, struct mono now)
 {
 	struct rtt_summary late;
 
-	if (mono_is_set(s->told_at) && mono_sub(now, s->told_at) < STATS_NEWS_NS)
+	/* The first that is known is told at once. */
+	if (s->told_net && mono_sub(now, s->told_at) < STATS_NEWS_NS)
 		return;
 	s->told_at = now;
 	s->told_net = median(s->net, now);
