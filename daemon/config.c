@@ -174,7 +174,8 @@ static void unknown_section(struct config_parser *p, const char *kind)
 	else
 		config_problem(p, PROBLEM_UNKNOWN, here(p),
 			       "unknown section [%s] is passed over, there are [Fabd], "
-			       "[Ports], [Health], [Port NAME], [Probe], [Peer NAME]",
+			       "[Ports], [Health], [Expect], [Port NAME], [Probe], "
+			       "[Peer NAME]",
 			       q);
 }
 
