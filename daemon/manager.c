@@ -16,7 +16,7 @@
 #define EARLY_TICK_NS (50 * NSEC_PER_MSEC)
 #define REBIND_GAP_NS (100 * NSEC_PER_MSEC)
 #define FIRST_FACTS_NS (2 * NSEC_PER_SEC)
-#define ASK_SYSTEMD_NS (500 * NSEC_PER_MSEC)
+#define ASK_SYSTEMD_NS (2 * NSEC_PER_SEC) /* a host that goes down is busy */
 #define STOP_PEERS_NS (800 * NSEC_PER_MSEC)
 #define STOP_WORKERS_NS (1500 * NSEC_PER_MSEC)
 #define PROBLEMS_MAX 100 /* told on the socket */
