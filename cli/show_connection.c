@@ -44,8 +44,11 @@ enum tint health_tint(const char *health)
  * just beginning is not "100%". */
 const char *connection_loss(const json_t *conn)
 {
+	const json_t *percent = json_object_get(conn, "loss_percent");
 	int64_t sent = get_count(conn, "sent"), lost = get_count(conn, "lost");
 
+	if (get_true(conn, "connected") && json_is_number(percent))
+		return unit_percent((int64_t)(json_number_value(percent) * 1000), 100000);
 	if (get_true(conn, "connected"))
 		return unit_percent(MIN(lost, sent), sent);
 	if (verdict_tint(get_text(conn, "verdict")) == TINT_BAD)

@@ -307,6 +307,24 @@ static void keep_name(json_t *peers, const char *name)
 			(void)json_array_remove(peers, i);
 }
 
+/* The keys of those of a peer that are on this rail; false: there is none. */
+static bool keep_connections_of(const json_t *peer, const char *rail)
+{
+	_cleanup_(freep) char *head = xasprintf("%s/%s:", get_shown(peer, "name"), rail);
+	json_t *keys = json_object_get(peer, "connections");
+
+	for (size_t i = json_array_size(keys); i-- > 0;)
+		if (strncmp(json_string_value(json_array_get(keys, i)), head, strlen(head)))
+			(void)json_array_remove(keys, i);
+	return json_array_size(keys) > 0;
+}
+
+static int no_connection(const char *name, const char *rail)
+{
+	return cli_error("peer %s has no connection on rail %s: fabctl peer %s", name, rail,
+			 name);
+}
+
 static int show(struct cli *c, json_t *peers, const char *name, const char *rail)
 {
 	json_t *parameters = name ? json_pack("{s:s}", "peer", name) : NULL;
@@ -319,8 +337,7 @@ static int show(struct cli *c, json_t *peers, const char *name, const char *rail
 	if (rail)
 		keep_rail(conns, rail);
 	if (rail && !json_array_size(conns)) {
-		r = cli_error("peer %s has no connection on rail %s: fabctl peer %s",
-			      name, rail, name);
+		r = no_connection(name, rail);
 	} else if ((c->verbose && json_array_size(peers)) || name) {
 		size_t total = json_array_size(peers);
 
@@ -363,6 +380,8 @@ int show_peer(struct cli *c)
 		r = cli_error("no peer %s: fabctl peer lists them", name);
 	} else if (cli_is_text(c)) {
 		r = show(c, peers, name, rail);
+	} else if (rail && !keep_connections_of(json_array_get(peers, 0), rail)) {
+		r = no_connection(name, rail);
 	} else {
 		if (c->not_ok)
 			keep_not_ok(peers);

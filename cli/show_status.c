@@ -15,6 +15,8 @@
 
 /* A refusal older than this is history, shown with -v only. */
 #define REFUSED_RECENT_SEC 600
+/* Ports with an override that are named in the line of ports. */
+#define OVERRIDDEN_TOLD 2
 
 /* A line under construction. */
 struct line {
@@ -74,35 +76,46 @@ static const char *shared_why(const json_t *list, const char *key, const char *v
 	return why;
 }
 
+/* "mlx5_4/1", or of a peer with several rails "gpu0033/2": where it is worst. */
+static void put_name(struct line *l, const json_t *o)
+{
+	const char *rail = get_text(o, "worst_rail");
+	bool one = json_array_size(get_array(o, "rails")) < 2;
+
+	(void)fprintf(l->f, "%s%s%s", get_text(o, "name"), rail && !one ? "/" : "",
+		      rail && !one ? rail : "");
+}
+
 /* " (mlx5_4/1, mlx5_5/1)": the names of a few in a bad way, unless the first line names
  * it already; " (mlx5_3/1 DOWN)": what many have in common. */
 static void put_names(struct line *l, const json_t *list, const char *key,
 		      const char *value, const char *summary)
 {
-	const char *names[2] = {NULL, NULL}, *why;
+	const json_t *first[2] = {NULL, NULL};
+	const char *why;
 	size_t i, n = 0;
 	json_t *o;
 
 	json_array_foreach (list, i, o) {
-		const char *name = get_text(o, "name");
-
-		if (!name || !str_eq(get_text(o, key), value))
+		if (!get_text(o, "name") || !str_eq(get_text(o, key), value))
 			continue;
-		if (n < ARRAY_LEN(names))
-			names[n] = name;
+		if (n < ARRAY_LEN(first))
+			first[n] = o;
 		n++;
 	}
 	why = n > 2 ? shared_why(list, key, value) : NULL;
-	if (n == 0 || (n == 1 && summary && strstr(summary, names[0])))
+	if (n == 0 || (n == 1 && summary && strstr(summary, get_text(first[0], "name"))))
 		return;
+	(void)fputs(" (", l->f);
 	if (why)
-		(void)fprintf(l->f, " (%s)", why);
-	else if (n == 1)
-		(void)fprintf(l->f, " (%s)", names[0]);
-	else if (n == 2)
-		(void)fprintf(l->f, " (%s, %s)", names[0], names[1]);
+		(void)fputs(why, l->f);
 	else
-		(void)fprintf(l->f, " (%s and %zu more)", names[0], n - 1);
+		put_name(l, first[0]);
+	if (!why && n == 2) {
+		(void)fputs(", ", l->f);
+		put_name(l, first[1]);
+	}
+	(void)(!why && n > 2 ? fprintf(l->f, " and %zu more)", n - 1) : fputc(')', l->f));
 }
 
 static bool all_well(const json_t *counts)
@@ -128,7 +141,10 @@ static void put_with_sm(const struct layout *l, const char *text, const json_t *
 		wrapped_line(l, text, 2);
 		return;
 	}
-	sm = xasprintf("sm: lid %" PRId64, lid);
+	sm = get_sec(s, "sm_age_sec") >= 0
+		     ? xasprintf("sm: lid %" PRId64 ", %s", lid,
+				 unit_ago(get_sec(s, "sm_age_sec")))
+		     : xasprintf("sm: lid %" PRId64, lid);
 	room = MIN(l->width, 80) - text_width(text) - text_width(sm);
 	if (room >= 2) {
 		(void)fprintf(l->out, "%s%*s%s\n", text, room, "", sm);
@@ -136,6 +152,24 @@ static void put_with_sm(const struct layout *l, const char *text, const json_t *
 	}
 	both = xasprintf("%s; %s", text, sm);
 	wrapped_line(l, both, 2);
+}
+
+/* ", 2 set by hand (mlx5_3/1 ok, mlx5_4/1 bad)". */
+static void put_overridden(struct line *l, const json_t *overridden)
+{
+	int64_t n = (int64_t)json_object_size(overridden), told = 0;
+	const char *port;
+	json_t *health;
+
+	put_count(l, n, "set by hand");
+	json_object_foreach ((json_t *)overridden, port, health) {
+		if (told == OVERRIDDEN_TOLD)
+			break;
+		(void)fprintf(l->f, "%s%s %s", told++ ? ", " : " (", port,
+			      json_is_string(health) ? json_string_value(health) : "?");
+	}
+	if (told)
+		(void)fprintf(l->f, "%s)", n > told ? ", ..." : "");
 }
 
 /* false: the list of ports could not be had, told. */
@@ -167,6 +201,7 @@ static bool put_ports(struct cli *c, const json_t *s)
 	put_count(&l, unknown, "unknown");
 	put_names(&l, ports, "health", "unknown", summary);
 	put_count(&l, unused, "unused");
+	put_overridden(&l, get_object(s, "overridden"));
 	line_end(&l);
 	put_with_sm(&c->layout, l.text, s);
 	free(l.text);
@@ -278,6 +313,34 @@ static void put_self(const struct cli *c, const json_t *s)
 		unit_ns(get_count(cost, "late_p99_ns")), drops);
 
 	wrapped_line(&c->layout, text, 2);
+}
+
+/* What fabd itself cannot see or keep. That a host has no lldpd, say, is no trouble: -v. */
+static void put_blind(const struct cli *c, const json_t *s)
+{
+	static const char *const senses[] = {"netlink", "uevents", "state_directory"};
+
+	for (size_t i = 0; i < ARRAY_LEN(senses); i++) {
+		const char *why = get_text(get_object(s, "unavailable"), senses[i]);
+		_cleanup_(freep) char *text = NULL;
+
+		if (!why)
+			continue;
+		text = xasprintf("no %s: %s", unit_word(senses[i]), why);
+		wrapped_line(&c->layout, text, 2);
+	}
+}
+
+static void put_not_seen(const struct cli *c, const json_t *s)
+{
+	const char *key, *label = "unavailable";
+	json_t *why;
+
+	json_object_foreach ((json_t *)get_object(s, "unavailable"), key, why) {
+		block_line(&c->layout, label, "%s: %s", unit_word(key),
+			   json_is_string(why) ? json_string_value(why) : "?");
+		label = "";
+	}
 }
 
 /* Workers that do not run, and a config that is not the one in the file. */
@@ -455,6 +518,7 @@ static void put_all(const struct cli *c, const json_t *s)
 		   get_count(config, "warnings"));
 	json_array_foreach (get_array(config, "problems"), i, p)
 		block_line(l, "", "%s", json_is_string(p) ? json_string_value(p) : "?");
+	put_not_seen(c, s);
 	put_workers(c, s);
 	put_refused_all(c, s);
 }
@@ -477,6 +541,7 @@ int show_status(struct cli *c)
 			r = EXIT_ERROR;
 		put_self(c, s);
 		put_troubles(c, s);
+		put_blind(c, s);
 		if (c->verbose)
 			put_all(c, s);
 		else

@@ -97,6 +97,7 @@ static json_t *conn_json(struct manager *m, struct conn_entry *e,
 
 	path_view(m, e, &path);
 	conn_refresh(m, e);
+	verdict_loss(e, &v.lately_sent, &v.lately_lost);
 	return render_connection(&v, t);
 }
 
@@ -159,6 +160,15 @@ static json_t *peer_held_by(const struct peer *p)
 	return json_null();
 }
 
+/* Of the connection by which the peer is judged. */
+static json_t *peer_worst_rail(const struct peer *p)
+{
+	PEER_EACH_TX(p, e)
+		if (p->verdict != VERDICT_OK && e->verdict == p->verdict)
+			return json_string(e->c->key.rail);
+	return json_null();
+}
+
 static json_t *peer_json(const struct peer *p, const struct render_time *t)
 {
 	json_t *o = json_object(), *addrs = json_array(), *rails = json_array();
@@ -174,6 +184,7 @@ static json_t *peer_json(const struct peer *p, const struct render_time *t)
 	json_object_set_new(o, "name", json_string(p->cfg->name));
 	json_object_set_new(o, "verdict", json_string(enum_name(&verdict_names, p->verdict)));
 	json_object_set_new(o, "held_by", peer_held_by(p));
+	json_object_set_new(o, "worst_rail", peer_worst_rail(p));
 	json_object_set_new(o, "why", json_string(peer_why(p)));
 	render_since(o, p->since, t);
 	json_object_set_new(o, "node", node ? node : json_null());
@@ -321,8 +332,14 @@ static json_t *counts_json(const struct counts *c)
 			 "unknown", c->by[HEALTH_UNKNOWN]);
 }
 
+/* The subnet manager as a port knows it, and when that was read. */
+struct sm_seen {
+	uint32_t lid; /* 0 = none */
+	struct mono at;
+};
+
 static void count_ports(struct manager *m, struct counts *c, const struct port_entry **worst,
-			uint32_t *sm_lid)
+			struct sm_seen *sm)
 {
 	for (struct device *d = m->devices; d; d = d->next)
 		for (struct port_entry *pe = d->ports; pe; pe = pe->next) {
@@ -337,7 +354,7 @@ static void count_ports(struct manager *m, struct counts *c, const struct port_e
 					*worst = pe;
 			if (!field_why(&port_table, &pe->p.facts, PF_SM_LID) &&
 			    pe->p.facts.sm_lid)
-				*sm_lid = pe->p.facts.sm_lid;
+				*sm = (struct sm_seen){pe->p.facts.sm_lid, pe->p.read_at};
 		}
 }
 
@@ -534,22 +551,40 @@ static void fabric_drops(const struct manager *m, uint64_t *ret)
 			ret[i] += w->drops[i];
 }
 
-static void status_counts(struct manager *m, json_t *o)
+/* {port: what the operator made of it}. */
+static json_t *overridden_ports(struct manager *m)
+{
+	json_t *o = json_object();
+	char name[PORT_NAME_MAX];
+
+	for (struct device *d = m->devices; d; d = d->next)
+		for (struct port_entry *pe = d->ports; pe; pe = pe->next)
+			if (pe->p.override != OVERRIDE_AUTO)
+				json_object_set_new(
+					o, port_name(&pe->p, name),
+					json_string(enum_name(&override_names,
+							      (int)pe->p.override)));
+	return o;
+}
+
+static void status_counts(struct manager *m, const struct render_time *t, json_t *o)
 {
 	struct counts ports = {0}, peers = {0};
 	const struct port_entry *worst_port = NULL;
 	const struct peer *worst_peer = NULL;
-	uint32_t sm_lid = 0;
+	struct sm_seen sm = {0};
 	struct headline h;
 
-	count_ports(m, &ports, &worst_port, &sm_lid);
+	count_ports(m, &ports, &worst_port, &sm);
 	count_peers(m, &peers, &worst_peer);
 	summarize(m, &ports, worst_port, &peers, worst_peer, &h);
 	json_object_set_new(o, "health", json_string(enum_name(&health_names, h.health)));
 	json_object_set_new(o, "summary", json_string(h.text));
 	json_object_set_new(o, "ports", counts_json(&ports));
 	json_object_set_new(o, "peers", counts_json(&peers));
-	json_object_set_new(o, "sm_lid", sm_lid ? json_integer(sm_lid) : json_null());
+	json_object_set_new(o, "overridden", overridden_ports(m));
+	json_object_set_new(o, "sm_lid", sm.lid ? json_integer(sm.lid) : json_null());
+	render_age(o, "sm_age_sec", sm.lid ? sm.at : MONO_NEVER, t);
 	m->status_since = h.since;
 }
 
@@ -565,7 +600,7 @@ static json_t *api_status(void *user)
 	json_object_set_new(o, "schema", json_integer(SCHEMA));
 	json_object_set_new(o, "instance", json_string(monitor_instance(m->monitor)));
 	json_object_set_new(o, "pid", json_integer(getpid()));
-	status_counts(m, o);
+	status_counts(m, &t, o);
 	render_since(o, m->status_since, &t);
 	json_object_set_new(o, "uptime_sec",
 			    json_real((double)mono_sub(t.now, m->started) / 1e9));

@@ -87,6 +87,7 @@ struct conn_view {
 	const struct flap *flap; /* NULL: never lost */
 	struct flap_params flap_params;
 	double usual_p99;	      /* ns, 0 = not known */
+	uint64_t lately_sent, lately_lost; /* heartbeats, of the last minute */
 	const struct addr *local;     /* may be NULL */
 	const struct path_view *path; /* may be NULL: nothing is known */
 };

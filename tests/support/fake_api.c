@@ -216,7 +216,7 @@ static json_t *connection(const char *peer, int rail, const char *role,
 		"'state': 'connected', 'state_age_sec': 3542390.0, 'stage': 'up',"
 		"'connected': true, 'late': false, 'connects': 1, 'losses': 0,"
 		"'attempts': 1, 'heartbeat_ns': 1000000000, 'multiplier': 3,"
-		"'sent': 3542390, 'received': 3542389, 'lost': 1,"
+		"'sent': 3542390, 'received': 3542389, 'lost': 1, 'loss_percent': 0.0,"
 		"'consecutive_lost': 0, 'dropped': 0, 'path_mtu': 4096,"
 		"'last_control_age_sec': 4.2, 'last_fabric_age_sec': 0.31}",
 		peer, rail, role, transport, rail, address, peer, rail, role, transport,
@@ -298,7 +298,8 @@ static void add_connections(struct fake *f)
 static json_t *peer(const char *name, const char *verdict, const char *why,
 		    const char *address, int rail)
 {
-	return jsonf("{'name': '%s', 'verdict': '%s', 'held_by': null, 'why': '%s',"
+	return jsonf("{'name': '%s', 'verdict': '%s', 'held_by': null,"
+		     "'worst_rail': null, 'why': '%s',"
 		     "'since': '" SINCE
 		     "',"
 		     "'age_sec': 544.0, 'node': '%s', 'addresses': ['%s'],"
@@ -414,7 +415,8 @@ static json_t *fake_status(void *user)
 		"'verdicts': {'ok': 4, 'rdma_broken': 1, 'local_port': 1,"
 		"'peer_stopped': 1, 'peer_down': 1},"
 		"'connections': %d, 'workers': [], 'drops': {'stranger': 3, 'replay': 1},"
-		"'fabric_drops': {}, 'sm_lid': 1, 'unavailable': {}}",
+		"'fabric_drops': {}, 'overridden': {}, 'sm_lid': 1,"
+		"'sm_age_sec': 2.0, 'unavailable': {}}",
 		monitor_instance(f->monitor),
 		(int)json_array_size(f->lists[API_CONNECTIONS]));
 
