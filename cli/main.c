@@ -162,7 +162,8 @@ static const char help_options[] =
 	"      --since 1h       port counters: how much in that time, at most 24h;\n"
 	"                       history: no older\n"
 	"      --format dot|svg fabric graph: for Graphviz, or drawn by it\n"
-	"      --transport udp,ud, --flow N   ping, explain (of one transport): these only\n"
+	"      --transport udp,ud   ping: these only; explain: one of them\n"
+	"      --flow N         ping: this one only\n"
 	"      --size 64|mtu|N  ping: bytes of a message\n"
 	"      --count N, --interval 100ms    ping: how many, how fast (0: back to back)\n"
 	"      --max-loss 0%, --max-rtt 1ms   ping: more is bad, exit code 2\n"
@@ -174,8 +175,8 @@ static const char help_options[] =
 	"      --timeout 2s     for each answer; ping: for each message, 1s\n"
 	"  -n, --no-color       as the environment variable NO_COLOR\n"
 	"  -h, --help           this;  -V, --version\n"
-	"Exit code: 0 done, 1 failed, 2 wrong usage; ping: 2 lost or over a limit, 3 wrong\n"
-	"usage. See fabctl(1).\n";
+	"Exit code: 0 done, 1 failed, 2 wrong usage; check: 0 ok, 1 degraded, 2 failed,\n"
+	"3 unknown; ping: 2 lost or over a limit, 3 wrong usage. See fabctl(1).\n";
 
 int cli_usage(const char *fmt, ...)
 {

@@ -173,7 +173,7 @@ const struct config_row config_rows[] = {
 	  "How many rails must have peers and reach them. 0: those that have peers." },
 	{ SECTION_EXPECT, "Peers", ROW_SHARE, 0, FIELD(config, expect.peers),
 	  0, 0, "", "share", NULL,
-	  "How many peers each rail must reach: all, a number, or a share as 90%. Peers that were stopped on purpose or are silenced count as reached. Default: one." },
+	  "How many peers each rail must reach: all, a number, or a share as 90%. Peers that were stopped on purpose count as reached. Default: one." },
 
 	{ SECTION_PORT, "Address", ROW_PORT_ADDRESS, ROW_VITAL, FIELD(config_port, addr),
 	  0, 0, "", "address", NULL,
@@ -262,7 +262,7 @@ const struct config_row config_rows[] = {
 	  "Where there is a KeyFile=: require takes signed messages only; prefer takes unsigned ones from a peer that has not signed since the start; off signs nothing." },
 	{ SECTION_PROBE, "KeyFile", ROW_PATH, ROW_VITAL, FIELD(config_probe, key_file),
 	  1, TEXT_ROOM(config_probe, key_file), "", "path", NULL,
-	  "File with a key per line, in hexadecimal or as base64:... The first key signs, all verify. Not to be readable by all." },
+	  "File with a key per line, in hexadecimal or as base64:... The first key signs, all verify. fabd runs as _fabd: mode 0640, owner root, group _fabd." },
 
 	{ SECTION_PEER, "Address", ROW_PEER_ADDRESSES, ROW_VITAL, LIST(config_peer, addrs, n_addrs),
 	  0, CONFIG_ADDRS_MAX, "", "address or host name", NULL,
