@@ -16,7 +16,7 @@ Kinds of tests, in the order they run:
 
 A test program reports in TAP. It has failed as well if it ends with an error, is
 killed, takes too long (a line `# TIMEOUT: SECONDS` in it sets its limit) or reports
-nothing. Logs are in build/testlogs. Where CI=true, a skipped test is a failed one.
+nothing. A line `# ALONE` keeps others from running beside it. Logs are in build/testlogs. Where CI=true, a skipped test is a failed one.
 """
 
 import argparse
@@ -169,6 +169,12 @@ def programs(kind):
     return sorted(p for p in found if os.access(p, os.X_OK))
 
 
+def is_alone(path):
+    """A line `# ALONE` in it: no other program beside it, which it would disturb."""
+    with open(path, errors="replace") as f:
+        return re.search(r"^# ALONE$", f.read(), re.MULTILINE) is not None
+
+
 def run_programs(kind, label, env, long):
     count = Count()
     found = programs(kind)
@@ -178,10 +184,14 @@ def run_programs(kind, label, env, long):
         count.failures.append(f"{label}: no tests found")
     # The long ones first.
     found.sort(key=lambda path: -limit_of(path, kind, long))
+
+    def one(path):
+        return run_program(path, label, limit_of(path, kind, long), env)
+    for path in filter(is_alone, found):
+        count.add(one(path))
     with ThreadPoolExecutor(AT_A_TIME.get(kind, 1)) as pool:
-        for one in pool.map(lambda path: run_program(
-                path, label, limit_of(path, kind, long), env), found):
-            count.add(one)
+        for result in pool.map(one, (p for p in found if not is_alone(p))):
+            count.add(result)
     return count
 
 

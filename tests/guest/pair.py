@@ -16,7 +16,8 @@ from inner import InnerFabd
 KINDS = ("rxe", "siw")
 
 # Soft-RoCE on a message whose address was removed before it was sent.
-EXPECTED = re.compile(r"rdma_rxe: qp#\d+ Failed allocating skb$")
+EXPECTED = re.compile(r"rdma_rxe: (qp#\d+ Failed allocating skb$|no route to |"
+                      r"Host not reachable)")
 
 
 def complaints(guest):
@@ -41,7 +42,8 @@ class Pair:
         self.transports = transports
         self.probe = {"HeartbeatSec": "100ms", "BackoffMaxSec": "2", "FlapSuppress": "0",
                       "Transports": " ".join(transports), **(probe or {})}
-        self.rows = rows or {}
+        # A worker of a guest that the host keeps waiting takes long to say its first word.
+        self.rows = {"WorkerSilenceSec": "10s", **(rows or {})}
         self.fabd_a = InnerFabd(self.a, "a", self.config(self.a))
         self.fabd_b = InnerFabd(self.b, "b", self.config(self.b))
         self.fabds = (self.fabd_a, self.fabd_b)

@@ -85,13 +85,18 @@ class Watch:
             raise Timeout(f"{e}; events: {self.events[first:]}") from None
 
 
+# What it saves is synced to the disk: the disk of a busy machine must not hold up the one
+# under test.
+SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
 class Fabd:
     def __init__(self, name, config=None, directory=None, rdma_worker=None,
                  mad_worker=None, arguments=(), prefix=(), env=None):
         """@prefix: a command to run it under (ip netns exec, valgrind, strace)."""
         self.name = name
         self._own_dir = directory is None
-        self.dir = directory or tempfile.mkdtemp(prefix=f"fabd-{name}-")
+        self.dir = directory or tempfile.mkdtemp(prefix=f"fabd-{name}-", dir=SHM)
         os.makedirs(self.dir, exist_ok=True)
         self.config = {"Fabd": {
             "NodeName": name,

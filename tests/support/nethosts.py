@@ -47,19 +47,23 @@ def tx(fabd, rail="0"):
     return found
 
 
-def well(fabd, count=2, seconds=20):
+# A machine that held a process up makes a connection slow, or lossy, for a minute.
+WELL_SECONDS = 90
+
+
+def well(fabd, count=2, seconds=WELL_SECONDS):
     """Wait until all connections are well; those."""
-    fabd.wait_for("ListConnections", lambda cs: len(cs) == count and all(
+    found = fabd.wait_for("ListConnections", lambda cs: len(cs) == count and all(
         c["connected"] and c["verdict"] == "ok" for c in cs), seconds)
-    return {(c["direction"], c["rail"]): c for c in fabd.ask("ListConnections")}
+    return {(c["direction"], c["rail"]): c for c in found}
 
 
 def verdict(fabd, *wanted, rail="0", seconds=15):
     """Wait until the tx on the rail has one of these verdicts; it."""
-    fabd.wait_for("ListConnections", lambda cs: any(
-        c["direction"] == "tx" and c["rail"] == rail and c["verdict"] in wanted
-        for c in cs), seconds)
-    return tx(fabd, rail)
+    def judged(cs):
+        return [c for c in cs if c["direction"] == "tx" and c["rail"] == rail and
+                c["verdict"] in wanted]
+    return judged(fabd.wait_for("ListConnections", judged, seconds))[0]
 
 
 def verdicts_seen(watch, key=None):

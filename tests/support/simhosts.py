@@ -49,11 +49,15 @@ def connections(fabd):
     return {c["direction"]: c for c in fabd.ask("ListConnections")}
 
 
-def connected(fabd, seconds=20):
+# A machine that held a process up makes a connection slow, or lossy, for a minute.
+WELL_SECONDS = 90
+
+
+def connected(fabd, seconds=WELL_SECONDS):
     """Wait until both directions are well; the connections."""
-    fabd.wait_for("ListConnections", lambda conns: len(conns) == 2 and all(
+    found = fabd.wait_for("ListConnections", lambda conns: len(conns) == 2 and all(
         c["connected"] and c["verdict"] == "ok" for c in conns), seconds)
-    return connections(fabd)
+    return {c["direction"]: c for c in found}
 
 
 def verdict(fabd, peer, wanted, seconds=10):
