@@ -36,8 +36,8 @@ KINDS = ("unit", "fuzz", "sanitize", "valgrind", "sim", "netns", "guest", "quick
 VALGRIND = "valgrind --quiet --leak-check=full --error-exitcode=99"
 PROGRAM_SECONDS = {"sim": 300, "netns": 300, "guest": 600, "quick": 300}
 LONG_FACTOR = 20
-# So many at a time: the simulated hosts wait for most of their time.
-AT_A_TIME = {"sim": 2, "netns": 2}
+# So many at a time: they wait for most of their time.
+AT_A_TIME = {"sim": 2, "netns": 2, "guest": 2, "quick": 2}
 
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:"
@@ -200,9 +200,13 @@ def run_quick(label, env, long):
     count = Count()
     found = [path for folder in ("accept", "bench")
              for path in sorted(glob.glob(os.path.join(TOP, "tests", folder, "*")))]
-    for path in (p for p in found if os.path.isfile(p) and os.access(p, os.X_OK)):
-        count.add(run_program(path, label, limit_of(path, "quick", long), env,
-                              ["--quick"]))
+    found = [p for p in found if os.path.isfile(p) and os.access(p, os.X_OK)]
+
+    def one(path):
+        return run_program(path, label, limit_of(path, "quick", long), env, ["--quick"])
+    with ThreadPoolExecutor(AT_A_TIME["quick"]) as pool:
+        for result in pool.map(one, found):
+            count.add(result)
     return count
 
 
