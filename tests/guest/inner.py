@@ -126,6 +126,7 @@ class InnerFabd:
         self.guest.call(_signal, int(number))
 
     def reload(self, config):
+        """With @config's sections in the place of the present ones."""
         self.guest.call(_reload, config)
 
     def ask(self, method, **parameters):
