@@ -12,8 +12,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "manager.h"
@@ -214,6 +216,18 @@ static void lldpd_tells(void **state)
 	assert_string_equal(w.pe.p.last_remote, "leaf07/Ethernet1/22");
 }
 
+/* valgrind makes a plain fork of it, and then nobody tells that there is no such program. */
+static bool spawn_tells(void)
+{
+	char *argv[] = {in_dir("nothing"), NULL};
+	pid_t pid;
+
+	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ))
+		return true;
+	(void)waitpid(pid, NULL, 0);
+	return false;
+}
+
 static void a_host_without_ethernet_or_lldpd(void **state)
 {
 	(void)state;
@@ -228,6 +242,8 @@ static void a_host_without_ethernet_or_lldpd(void **state)
 	assert_int_equal(w.asked, 0);
 	(void)str_copy(w.config.lldp_command, sizeof(w.config.lldp_command),
 		       in_dir("nothing"));
+	if (!spawn_tells())
+		return;
 	pass(60 * SEC);
 	assert_int_equal(w.asked, 0);
 	assert_string_equal(w.trouble, "");
