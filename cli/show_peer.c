@@ -313,9 +313,12 @@ static bool keep_connections_of(const json_t *peer, const char *rail)
 	_cleanup_(freep) char *head = xasprintf("%s/%s:", get_shown(peer, "name"), rail);
 	json_t *keys = json_object_get(peer, "connections");
 
-	for (size_t i = json_array_size(keys); i-- > 0;)
-		if (strncmp(json_string_value(json_array_get(keys, i)), head, strlen(head)))
+	for (size_t i = json_array_size(keys); i-- > 0;) {
+		const char *key = json_string_value(json_array_get(keys, i));
+
+		if (!key || strncmp(key, head, strlen(head)))
 			(void)json_array_remove(keys, i);
+	}
 	return json_array_size(keys) > 0;
 }
 
