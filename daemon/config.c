@@ -2,182 +2,11 @@
 #include "config_int.h"
 
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #define LINE_MAX_LEN 65536
-#define PROBLEMS_MAX 1000
 #define PORTS_MAX    4096
 #define BLANKS	     " \t\r\f\v"
-
-/* ---- problems ---- */
-
-static struct config_problem *problem_new(struct config_problems *ps)
-{
-	if ((ps->n & (ps->n - 1)) == 0)
-		ps->p = xrealloc(ps->p, ps->n ? (size_t)ps->n * 2 : 1, sizeof(*ps->p));
-	memset(&ps->p[ps->n], 0, sizeof(*ps->p));
-	return &ps->p[ps->n++];
-}
-
-void config_problem(struct config_parser *p, enum problem_kind kind,
-		    struct config_origin at, const char *fmt, ...)
-{
-	struct config_problems *ps = p->problems;
-	struct config_problem *one;
-	va_list ap;
-
-	if (kind == PROBLEM_ERROR)
-		ps->errors++;
-	if (kind == PROBLEM_UNKNOWN)
-		ps->unknown++;
-	if (ps->n > PROBLEMS_MAX)
-		return;
-	one = problem_new(ps);
-	if (ps->n > PROBLEMS_MAX) {
-		one->error = true;
-		(void)str_copy(one->text, sizeof(one->text),
-			       "there are more problems, which are not listed");
-		(void)str_copy(one->file, sizeof(one->file), p->c->files[at.file]);
-		return;
-	}
-	one->error = kind == PROBLEM_ERROR;
-	one->unknown = kind == PROBLEM_UNKNOWN;
-	one->line = at.line;
-	(void)str_copy(one->file, sizeof(one->file), p->c->files[at.file]);
-	va_start(ap, fmt);
-	(void)vsnprintf(one->text, sizeof(one->text), fmt, ap);
-	va_end(ap);
-}
-
-static int file_place(const struct config_parser *p, const char *name)
-{
-	for (int i = 0; i < p->c->n_files; i++)
-		if (!strncmp(p->c->files[i], name, CONFIG_PATH_MAX - 1))
-			return i;
-	return p->c->n_files;
-}
-
-static int by_place(const void *va, const void *vb, void *user)
-{
-	const struct config_problem *a = va, *b = vb;
-	int fa = file_place(user, a->file), fb = file_place(user, b->file);
-
-	return fa != fb ? fa - fb : a->line - b->line;
-}
-
-/* What only the whole shows comes late, but is read in the order of the files. */
-static void problems_sort(struct config_parser *p)
-{
-	int n = MIN(p->problems->n, PROBLEMS_MAX);
-
-	if (n > 1)
-		qsort_r(p->problems->p, (size_t)n, sizeof(*p->problems->p), by_place,
-			p);
-}
-
-void config_problems_done(struct config_problems *p)
-{
-	free(p->p);
-	memset(p, 0, sizeof(*p));
-}
-
-static struct config_origin here(const struct config_parser *p)
-{
-	return (struct config_origin){.file = p->c->n_files - 1, .line = p->line};
-}
-
-/* ---- did you mean ---- */
-
-static size_t near_enough(const char *word)
-{
-	return MAX(strlen(word) / 3, 2);
-}
-
-static const struct config_row *nearest_key(const char *key, bool own,
-					    enum config_section s)
-{
-	const struct config_row *ret = NULL;
-	size_t best = near_enough(key) + 1;
-
-	for (size_t i = 0; i < config_n_rows; i++) {
-		const struct config_row *r = &config_rows[i];
-		size_t d;
-
-		if (config_row_in(r, s) != own)
-			continue;
-		d = str_distance(r->key, key);
-		if (d < best) {
-			best = d;
-			ret = r;
-		}
-	}
-	return ret;
-}
-
-static const char *section_title(enum config_section s)
-{
-	static const char *const titles[SECTION__MAX] = {
-		[SECTION_FABD] = "[Fabd]",	[SECTION_PORTS] = "[Ports]",
-		[SECTION_HEALTH] = "[Health]",	[SECTION_EXPECT] = "[Expect]",
-		[SECTION_PORT] = "[Port NAME]",
-		[SECTION_PROBE] = "[Probe]",	[SECTION_PEER] = "[Peer NAME]",
-	};
-	return titles[s];
-}
-
-static void unknown_key(struct config_parser *p, const char *key)
-{
-	const struct config_row *own = nearest_key(key, true, p->section);
-	const struct config_row *other = nearest_key(key, false, p->section);
-	const char *in = section_title(p->section);
-	char q[72];
-
-	(void)config_quote(key, q);
-	if (other && str_eq(other->key, key))
-		config_problem(p, PROBLEM_UNKNOWN, here(p),
-			       "unknown key %s= in %s, it belongs in %s", q, in,
-			       section_title(other->section));
-	else if (own)
-		config_problem(p, PROBLEM_UNKNOWN, here(p),
-			       "unknown key %s= in %s, did you mean %s=?", q, in,
-			       own->key);
-	else if (other)
-		config_problem(p, PROBLEM_UNKNOWN, here(p),
-			       "unknown key %s= in %s, did you mean %s= of %s?", q, in,
-			       other->key, section_title(other->section));
-	else
-		config_problem(p, PROBLEM_UNKNOWN, here(p), "unknown key %s= in %s", q,
-			       in);
-}
-
-static void unknown_section(struct config_parser *p, const char *kind)
-{
-	size_t best = near_enough(kind) + 1;
-	int near = -1;
-	char q[72];
-
-	for (int s = 0; s < SECTION__MAX; s++) {
-		size_t d =
-			str_distance(config_section_name((enum config_section)s), kind);
-
-		if (d < best) {
-			best = d;
-			near = s;
-		}
-	}
-	(void)config_quote(kind, q);
-	if (near >= 0)
-		config_problem(p, PROBLEM_UNKNOWN, here(p),
-			       "unknown section [%s] is passed over, did you mean %s?",
-			       q, section_title((enum config_section)near));
-	else
-		config_problem(p, PROBLEM_UNKNOWN, here(p),
-			       "unknown section [%s] is passed over, there are [Fabd], "
-			       "[Ports], [Health], [Expect], [Port NAME], [Probe], "
-			       "[Peer NAME]",
-			       q);
-}
 
 /* ---- sections ---- */
 
@@ -230,7 +59,7 @@ static void section_peer(struct config_parser *p, const char *name)
 
 	p->skip = true;
 	if (why) {
-		config_problem(p, PROBLEM_ERROR, here(p),
+		config_problem(p, PROBLEM_ERROR, config_here(p),
 			       "peer name '%s' %s (at most %d bytes)",
 			       config_quote(name, q), why, CONFIG_LABEL_MAX - 1);
 		return;
@@ -238,13 +67,13 @@ static void section_peer(struct config_parser *p, const char *name)
 	same = config_peer_index(c, name);
 	if (same >= 0) {
 		first = p->peers[same].section;
-		config_problem(p, PROBLEM_ERROR, here(p),
+		config_problem(p, PROBLEM_ERROR, config_here(p),
 			       "[Peer %s] is already at %s:%d, which counts", name,
 			       c->files[first.file], first.line);
 		return;
 	}
 	if (c->n_peers >= CONFIG_PEERS_MAX) {
-		config_problem(p, PROBLEM_ERROR, here(p),
+		config_problem(p, PROBLEM_ERROR, config_here(p),
 			       "[Peer %s] is one too many, at most %d are possible",
 			       name, CONFIG_PEERS_MAX);
 		return;
@@ -259,7 +88,7 @@ static void section_peer(struct config_parser *p, const char *name)
 	peer = &c->peers[c->n_peers];
 	memset(peer, 0, sizeof(*peer));
 	memset(&p->peers[c->n_peers], 0, sizeof(*p->peers));
-	p->peers[c->n_peers].section = here(p);
+	p->peers[c->n_peers].section = config_here(p);
 	peer->name = xstrdup(name);
 	peer->file = c->files[c->n_files - 1];
 	peer->line = p->line;
@@ -297,20 +126,20 @@ static void section_port(struct config_parser *p, const char *text)
 
 	p->skip = true;
 	if (why) {
-		config_problem(p, PROBLEM_ERROR, here(p), "port '%s' %s",
+		config_problem(p, PROBLEM_ERROR, config_here(p), "port '%s' %s",
 			       config_quote(text, q), why);
 		return;
 	}
 	for (int i = 0; i < c->n_ports; i++)
 		if (str_eq(c->ports[i].name, name)) {
 			first = p->ports[i].section;
-			config_problem(p, PROBLEM_ERROR, here(p),
+			config_problem(p, PROBLEM_ERROR, config_here(p),
 				       "[Port %s] is already at %s:%d, which counts",
 				       name, c->files[first.file], first.line);
 			return;
 		}
 	if (c->n_ports >= PORTS_MAX) {
-		config_problem(p, PROBLEM_ERROR, here(p),
+		config_problem(p, PROBLEM_ERROR, config_here(p),
 			       "[Port %s] is one too many, at most %d are possible",
 			       name, PORTS_MAX);
 		return;
@@ -324,7 +153,7 @@ static void section_port(struct config_parser *p, const char *text)
 	}
 	memset(&c->ports[c->n_ports], 0, sizeof(*c->ports));
 	memset(&p->ports[c->n_ports], 0, sizeof(*p->ports));
-	p->ports[c->n_ports].section = here(p);
+	p->ports[c->n_ports].section = config_here(p);
 	(void)str_copy(c->ports[c->n_ports].name, sizeof(c->ports->name), name);
 	config_defaults(SECTION_PORT, &c->ports[c->n_ports]);
 	p->index = c->n_ports++;
@@ -347,17 +176,17 @@ static void section_begin(struct config_parser *p, char *text)
 		if (str_eq(config_section_name((enum config_section)s), text))
 			break;
 	if (s == SECTION__MAX) {
-		unknown_section(p, text);
+		config_unknown_section(p, text);
 		return;
 	}
 	p->section = (enum config_section)s;
 	if (!config_section_is_named(p->section) && *name)
-		config_problem(p, PROBLEM_ERROR, here(p),
+		config_problem(p, PROBLEM_ERROR, config_here(p),
 			       "[%s] has no name, but '%s' is given", text,
 			       config_quote(name, q));
 	else if (config_section_is_named(p->section) && !*name)
-		config_problem(p, PROBLEM_ERROR, here(p), "[%s] needs a name: %s", text,
-			       section_title(p->section));
+		config_problem(p, PROBLEM_ERROR, config_here(p), "[%s] needs a name: %s", text,
+			       config_section_title(p->section));
 	else if (p->section == SECTION_PEER)
 		section_peer(p, name);
 	else if (p->section == SECTION_PORT)
@@ -418,7 +247,7 @@ static void key_set(struct config_parser *p, const char *key, const char *value)
 	size_t i;
 
 	if (!r) {
-		unknown_key(p, key);
+		config_unknown_key(p, key);
 		return;
 	}
 	base = row_base(p, r, &o);
@@ -432,18 +261,18 @@ static void key_set(struct config_parser *p, const char *key, const char *value)
 		return;
 	}
 	if (row_set_has(&p->seen, i) && !config_type_is_list(r->type))
-		config_problem(p, PROBLEM_WARNING, here(p),
+		config_problem(p, PROBLEM_WARNING, config_here(p),
 			       "%s= was already set on line %d, this one counts", key,
 			       at.line);
 	if (config_value_parse(r, base, value, !at.line, err) < 0) {
-		config_problem(p, PROBLEM_ERROR, here(p), "%s=: %s%s", key, err,
+		config_problem(p, PROBLEM_ERROR, config_here(p), "%s=: %s%s", key, err,
 			       comment_hint(value));
 		row_set_put(&o->bad_rows, i, true);
 		return;
 	}
 	row_set_put(&o->bad_rows, i, false);
 	row_set_put(&p->seen, i, true);
-	config_origin_put(o, i, here(p));
+	config_origin_put(o, i, config_here(p));
 }
 
 /* ---- lines ---- */
@@ -516,7 +345,7 @@ static void line_handle(struct config_parser *p, char *line, size_t len)
 	why = bytes_wrong(line, len);
 	s = strip(line);
 	if (why) {
-		config_problem(p, PROBLEM_ERROR, here(p), "%s", why);
+		config_problem(p, PROBLEM_ERROR, config_here(p), "%s", why);
 		/* whatever section it was to begin, the keys after it are not ours */
 		if (*s == '[')
 			p->skip = p->in_section = true;
@@ -524,7 +353,7 @@ static void line_handle(struct config_parser *p, char *line, size_t len)
 	}
 	if (*s == '[') {
 		if (s[strlen(s) - 1] != ']') {
-			config_problem(p, PROBLEM_ERROR, here(p),
+			config_problem(p, PROBLEM_ERROR, config_here(p),
 				       "']' is missing after '%s'", config_quote(s, q));
 			p->skip = p->in_section = true;
 			return;
@@ -535,20 +364,20 @@ static void line_handle(struct config_parser *p, char *line, size_t len)
 	}
 	if (*s && s[strlen(s) - 1] == '\\') {
 		config_problem(
-			p, PROBLEM_ERROR, here(p),
+			p, PROBLEM_ERROR, config_here(p),
 			"a backslash joins lines only as the last byte of its line");
 		return;
 	}
 	eq = strchr(s, '=');
 	if (!eq || eq == s) {
-		config_problem(p, PROBLEM_ERROR, here(p),
+		config_problem(p, PROBLEM_ERROR, config_here(p),
 			       "'%s' is none of [SECTION], KEY=VALUE and # comment",
 			       config_quote(s, q));
 		return;
 	}
 	*eq = '\0';
 	if (!p->in_section)
-		config_problem(p, PROBLEM_ERROR, here(p),
+		config_problem(p, PROBLEM_ERROR, config_here(p),
 			       "%s= stands before the first [SECTION]",
 			       config_quote(strip(s), q));
 	else if (!p->skip)
@@ -580,7 +409,7 @@ static void line_add(struct line *l, const char *s, size_t n)
 static void line_end(struct config_parser *p, struct line *l)
 {
 	if (l->too_long)
-		config_problem(p, PROBLEM_ERROR, here(p),
+		config_problem(p, PROBLEM_ERROR, config_here(p),
 			       "line of more than %d bytes is passed over",
 			       LINE_MAX_LEN);
 	else if (l->len)
@@ -634,7 +463,7 @@ void config_parser_text(struct config_parser *p, const char *name, const char *t
 	} else if (len >= 2 &&
 		   (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2))) {
 		config_problem(
-			p, PROBLEM_ERROR, here(p),
+			p, PROBLEM_ERROR, config_here(p),
 			"the file is UTF-16 and is passed over, wanted is UTF-8");
 		return;
 	}
@@ -648,7 +477,7 @@ void config_parser_text(struct config_parser *p, const char *name, const char *t
 		len -= n;
 	}
 	if (l.open) {
-		config_problem(p, PROBLEM_WARNING, here(p),
+		config_problem(p, PROBLEM_WARNING, config_here(p),
 			       "the file ends in a line that is to be continued");
 		line_end(p, &l);
 	}
@@ -680,7 +509,7 @@ struct config *config_parser_finish(struct config_parser *p)
 	int n_ports = p->c->n_ports, n_peers = p->c->n_peers;
 
 	config_check(p);
-	problems_sort(p);
+	config_problems_sort(p);
 	for (int i = 0; i < n_ports; i++)
 		origins_done(&p->ports[i]);
 	for (int i = 0; i < n_peers; i++)

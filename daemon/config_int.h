@@ -4,9 +4,16 @@
  * as text, and the parser, which takes any number of texts before it is finished.
  * Nobody else includes it.
  *
- * config_table.c  the rows                config.c        lines, sections, keys
- * config_value.c  a row's value as text   config_check.c  what rows mean together
- * config_read.c   files and key files     config_print.c  dump, sample, manual
+ *   config_table.c    the rows
+ *   config.c          lines, sections, keys
+ *   config_problem.c  what is wrong with them, what was meant
+ *   config_value.c    a row's value as text; its kinds:
+ *   config_number.c   numbers, times, sizes, rates
+ *   config_word.c     words, paths, names, addresses
+ *   config_list.c     lists
+ *   config_check.c    what rows mean together
+ *   config_read.c     files and key files
+ *   config_print.c    dump, sample, manual
  */
 #pragma once
 
@@ -94,6 +101,7 @@ static inline void row_set_put(struct config_row_set *s, size_t row, bool in)
 }
 
 const char *config_section_name(enum config_section s); /* "Fabd" */
+const char *config_section_title(enum config_section s); /* "[Port NAME]" */
 bool config_section_is_named(enum config_section s);	/* [Port NAME], [Peer NAME] */
 /* Does @r stand in section @s? A [Probe] row also stands in [Peer]. */
 bool config_row_in(const struct config_row *r, enum config_section s);
@@ -119,6 +127,59 @@ const char *config_time_text(int64_t ns, char buf[32]); /* "300ms" */
 bool config_host_name_valid(const char *s);
 /* @s as it may be shown in a message: cut with "..." and without odd bytes. */
 const char *config_quote(const char *s, char buf[72]);
+
+/* ---- kinds of values: what config_value.c is made of ---- */
+
+#define VALUE_BLANKS " \t"
+static inline void *row_field(const struct config_row *r, void *base)
+{
+	return (char *)base + r->offset;
+}
+static inline const void *row_cfield(const struct config_row *r, const void *base)
+{
+	return (const char *)base + r->offset;
+}
+static inline int *row_count(const struct config_row *r, void *base) /* of a list */
+{
+	return (int *)(void *)((char *)base + r->n_offset);
+}
+static inline int row_n(const struct config_row *r, const void *base)
+{
+	return *(const int *)(const void *)((const char *)base + r->n_offset);
+}
+
+/* -EINVAL, with the text in @err. So do all that parse: 0, or -EINVAL and the value
+ * unchanged. */
+int config_wrong(char err[CONFIG_ERR_MAX], const char *fmt, ...) PRINTF_LIKE(2, 3);
+int config_number_parse(const struct config_row *r, void *base, const char *text,
+			char err[CONFIG_ERR_MAX]);
+void config_rate_print(uint32_t mbps, FILE *f);
+int config_bool_parse(const char *text, bool *ret);
+int config_enum_parse(const struct config_row *r, int *ret, const char *text,
+		      char err[CONFIG_ERR_MAX]);
+int config_path_parse(const struct config_row *r, char *dst, const char *text,
+		      char err[CONFIG_ERR_MAX]);
+int config_program_parse(const struct config_row *r, char *dst, const char *text,
+			 char err[CONFIG_ERR_MAX]);
+int config_label_parse(char *dst, size_t size, const char *text,
+		       char err[CONFIG_ERR_MAX]);
+int config_ip_parse(const char *text, struct addr *ret, char *zone,
+		    char err[CONFIG_ERR_MAX]); /* @zone NULL: no zone by name */
+int config_peer_addr_parse(const char *text, struct config_addr *ret,
+			   char err[CONFIG_ERR_MAX]); /* @ret->text: the caller's */
+int config_port_addr_parse(struct config_port *p, const char *text,
+			   char err[CONFIG_ERR_MAX]);
+void config_addr_print(const struct addr *a, FILE *f);
+
+bool config_is_grown(const struct config_row *r); /* its list has memory of its own */
+void config_grown_clear(const struct config_row *r, void *base);
+int config_grown_parse(const struct config_row *r, void *base, const char *text,
+		       bool fresh, char err[CONFIG_ERR_MAX]);
+int config_list_parse(const struct config_row *r, void *base, const char *text,
+		      bool fresh, char err[CONFIG_ERR_MAX]);
+void config_list_print(const struct config_row *r, const void *base, FILE *f);
+bool config_grown_equal(const struct config_row *r, const void *a, const void *b);
+bool config_list_equal(const struct config_row *r, const void *a, const void *b);
 
 /* Where a row was set; line 0 = not set. */
 struct config_origin {
@@ -165,6 +226,11 @@ struct config *config_parser_finish(struct config_parser *p);
 enum problem_kind { PROBLEM_WARNING, PROBLEM_UNKNOWN, PROBLEM_ERROR };
 void config_problem(struct config_parser *p, enum problem_kind kind,
 		    struct config_origin at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void config_problems_sort(struct config_parser *p); /* in the order of the files */
+struct config_origin config_here(const struct config_parser *p); /* the line at hand */
+/* Both with what may have been meant. */
+void config_unknown_key(struct config_parser *p, const char *key);
+void config_unknown_section(struct config_parser *p, const char *kind);
 
 struct config_probe *config_probe_new(void);
 /* Free what a peer owns. */
