@@ -39,6 +39,12 @@ void render_int(json_t *o, const char *key, uint64_t value)
 	render_set(o, key, json_integer((json_int_t)MIN(value, (uint64_t)INT64_MAX)));
 }
 
+void render_percent(json_t *o, const char *key, uint64_t part, uint64_t of)
+{
+	render_set(o, key,
+		   of ? json_real((double)MIN(part, of) * 100 / (double)of) : json_null());
+}
+
 void render_seconds(json_t *o, const char *key, int64_t ns)
 {
 	render_set(o, key,

@@ -33,6 +33,8 @@ void render_since(json_t *o, struct mono at, const struct render_time *t);
 void render_set(json_t *o, const char *key, json_t *value);
 void render_text(json_t *o, const char *key, const char *text);
 void render_int(json_t *o, const char *key, uint64_t value);
+/* The share of @part, at most all; null: of nothing. */
+void render_percent(json_t *o, const char *key, uint64_t part, uint64_t of);
 /* Nanoseconds as seconds, to the millisecond. */
 void render_seconds(json_t *o, const char *key, int64_t ns);
 /* Seconds since @at; null if that is never. */

@@ -122,12 +122,7 @@ static void render_traffic(json_t *o, const struct conn_view *v,
 	render_int(o, "sent", s->sent);
 	render_int(o, "received", s->received);
 	render_int(o, "lost", s->lost);
-	if (v->lately_sent)
-		render_set(o, "loss_percent",
-			   json_real((double)MIN(v->lately_lost, v->lately_sent) * 100 /
-				     (double)v->lately_sent));
-	else
-		render_set(o, "loss_percent", json_null());
+	render_percent(o, "loss_percent", v->lately_lost, v->lately_sent);
 	render_int(o, "consecutive_lost", s->consecutive_lost);
 	render_int(o, "consecutive_large_lost", s->large_lost);
 	render_int(o, "dropped", s->dropped);

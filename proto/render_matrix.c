@@ -5,15 +5,14 @@ static json_t *render_cell(const char *column, const struct matrix_cell *c,
 			   enum matrix_show show)
 {
 	json_t *o = json_object();
-	bool loss = show == MATRIX_LOSS && c->sent, p99 = show == MATRIX_P99 && matrix_cell_p99(c);
+	bool loss = show == MATRIX_LOSS, p99 = show == MATRIX_P99 && matrix_cell_p99(c);
 
 	render_text(o, "column", column);
 	render_int(o, "connections", (uint64_t)c->connections);
 	render_int(o, "held", (uint64_t)c->held);
 	render_int(o, "sent", c->sent);
 	render_int(o, "lost", c->lost);
-	render_set(o, "loss_percent",
-		   loss ? json_real(100.0 * (double)c->lost / (double)c->sent) : json_null());
+	render_percent(o, "loss_percent", c->lost, loss ? c->sent : 0);
 	render_set(o, "p99_ns", p99 ? json_integer((json_int_t)matrix_cell_p99(c)) : json_null());
 	render_text(o, "verdict", enum_name(&verdict_names, (int)c->verdict));
 	return o;
