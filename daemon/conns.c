@@ -1,149 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of connections: look-ups, timers, the queue for the start budget, and the
- * actions that a connection asks for. The connection decides (lib/conn.c); here it is
- * done.
+ * The table of connections: timers, the queue for the start budget, and the actions that
+ * a connection asks for. The connection decides (lib/conn.c); here it is done.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "manager.h"
 
-/* rc: 4.096 us * 2^14 = 67 ms per try. Silence is noticed by heartbeats; this only
- * bounds how long a dead QP keeps trying. */
-#define RC_ACK_TIMEOUT 14
-#define RC_RETRY_COUNT 7
 #define STARTS_PER_TURN 64
-
-/* ---- look-ups ---- */
-
-struct conn_entry *conn_by_id(struct manager *m, uint64_t id)
-{
-	return idtable_find(&m->by_id, id);
-}
-
-struct conn_entry *conn_by_src(struct manager *m, uint64_t src_id)
-{
-	return idtable_find(&m->by_src, src_id ^ m->src_secret);
-}
-
-static uint64_t hash_text(uint64_t h, const char *p)
-{
-	while (*p)
-		h = mix64(h ^ (uint8_t)*p++);
-	return mix64(h);
-}
-
-/* Zones do not count: an interface may come back under another number. */
-static uint64_t probe_key(const struct manager *m, const struct conn_key *k,
-			  const struct addr *local, uint64_t tag)
-{
-	uint64_t h = mix64(m->src_secret ^ tag);
-
-	h = mix64(h ^ (uint64_t)k->transport << 32 ^ k->flow);
-	h = hash_text(hash_text(h, k->peer), k->rail);
-	return mix64(mix64(h ^ addr_hash(&k->remote)) ^ addr_hash(local));
-}
-
-/* An interface that is gone may have come back with another number. */
-static bool same_place(const struct manager *m, const struct addr *then, const struct addr *now)
-{
-	struct addr a = *then;
-
-	if (a.zone && m->netlink && !netlink_link(m->netlink, a.zone))
-		a.zone = 0;
-	return addr_same_ip(&a, now);
-}
-
-struct conn_entry *conn_by_probe(const struct manager *m, const struct conn_key *key,
-				 const struct addr *local, uint64_t tag)
-{
-	struct conn_entry *e =
-		idtable_find(&m->by_probe, probe_key(m, key, local, tag));
-	const struct conn_key *k = e ? &e->c->key : NULL;
-
-	if (e && k->transport == key->transport && k->flow == key->flow &&
-	    !strcmp(k->rail, key->rail) && !strcmp(k->peer, key->peer) &&
-	    e->probe_tag == tag && same_place(m, &k->remote, &key->remote) &&
-	    same_place(m, &e->ctl_local, local))
-		return e;
-	return NULL;
-}
-
-void conn_know_src(struct manager *m, struct conn_entry *e, uint64_t src_id, uint64_t tag)
-{
-	e->src_key = src_id ^ m->src_secret;
-	e->probe_tag = tag;
-	e->probe_key = probe_key(m, &e->c->key, &e->ctl_local, tag);
-	e->known_src = true;
-	idtable_add(&m->by_src, e);
-	idtable_add(&m->by_probe, e);
-}
-
-void conn_forget_src(struct manager *m, struct conn_entry *e)
-{
-	if (!e->known_src)
-		return;
-	e->known_src = false;
-	idtable_remove(&m->by_src, e);
-	idtable_remove(&m->by_probe, e);
-}
-
-int conns_after(const struct manager *m, uint64_t serial)
-{
-	int lo = 0, hi = m->n_conns;
-
-	while (lo < hi) {
-		int mid = (lo + hi) / 2;
-
-		if (m->conns[mid]->serial <= serial)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-bool conn_key_matches(const struct conn_entry *e, const char *key)
-{
-	char text[CONN_KEY_MAX];
-	size_t n = strlen(e->c->key.peer);
-
-	/* Most need not be written out. */
-	return !strncmp(key, e->c->key.peer, n) && key[n] == '/' &&
-	       !strcmp(conn_key_format(&e->c->key, text), key);
-}
-
-bool conn_peer_rail_matches(const struct conn_entry *e, const char *name)
-{
-	size_t n = strlen(e->c->key.peer);
-
-	if (strncmp(name, e->c->key.peer, n))
-		return false;
-	if (!name[n])
-		return true;
-	return (name[n] == '/' || name[n] == ':') && !strcmp(name + n + 1, e->c->key.rail);
-}
-
-struct conn_entry *conn_by_key(struct manager *m, const char *key)
-{
-	struct conn_entry *found = NULL;
-	bool is_key = strchr(key, '>') != NULL;
-
-	for (int i = 0; i < m->n_conns; i++) {
-		struct conn_entry *e = m->conns[i];
-
-		if (is_key ? conn_key_matches(e, key)
-			   : (e->c->key.role == ROLE_TX && conn_peer_rail_matches(e, key))) {
-			if (found)
-				return NULL; /* not one connection */
-			found = e;
-			if (is_key)
-				break;
-		}
-	}
-	return found;
-}
 
 /* ---- making ---- */
 
@@ -223,25 +87,6 @@ struct conn_entry *conn_entry_new(struct manager *m, const struct conn_key *key,
 	return e;
 }
 
-static void forget_session(struct conn_entry *e)
-{
-	if (e->session)
-		explicit_bzero(e->session, sizeof(*e->session));
-	free(e->session);
-	e->session = NULL;
-}
-
-static void keep_session(struct conn_entry *e, const struct auth_key *k)
-{
-	if (!k->len) {
-		forget_session(e);
-		return;
-	}
-	if (!e->session)
-		e->session = xcalloc(1, sizeof(*e->session));
-	*e->session = *k;
-}
-
 void conn_leave_peer(struct conn_entry *e)
 {
 	struct peer *p = e->peer;
@@ -290,7 +135,7 @@ static void entry_free(struct manager *m, struct conn_entry *e)
 	m->n_rx -= e->c->key.role == ROLE_RX;
 	config_probe_unref(e->left);
 	count_beats(m, e, false);
-	forget_session(e);
+	conn_endpoint_done(e);
 	m->n_bad_binds -= e->bind->error != EPERR_NONE;
 	pool_put(&m->shared, e->bind);
 	pool_put(&m->shared, e->why);
@@ -298,195 +143,6 @@ static void entry_free(struct manager *m, struct conn_entry *e)
 	damping_free(e);
 	conn_free(e->c);
 	free(e);
-}
-
-/* ---- endpoints ---- */
-
-static struct worker *endpoint_worker(struct manager *m, const struct conn_entry *e)
-{
-	const struct device *d = e->worker_device[0] ? device_find(m, e->worker_device) : NULL;
-
-	return d && d->rdma && d->rdma->fd >= 0 ? d->rdma : NULL;
-}
-
-static void post_error(struct manager *m, const struct conn_entry *e, uint64_t epoch,
-		       enum ep_error error, const char *text)
-{
-	struct ep_event ev = {.conn_id = e->c->id, .epoch = epoch, .type = EP_ERROR,
-			      .error = (uint8_t)error};
-
-	(void)str_copy(ev.text, sizeof(ev.text), text);
-	conns_post(m, &ev);
-}
-
-static void post_reset_done(struct manager *m, const struct conn_entry *e, uint64_t epoch)
-{
-	struct ep_event ev = {.conn_id = e->c->id, .epoch = epoch, .type = EP_RESET_DONE};
-
-	conns_post(m, &ev);
-}
-
-void conn_endpoint_lost(struct manager *m, struct conn_entry *e, const char *why)
-{
-	e->has_endpoint = false;
-	post_error(m, e, e->ep_epoch, EPERR_WORKER_DIED, why);
-	post_reset_done(m, e, e->ep_epoch);
-}
-
-/* The key that tx signs with, on both sides, also while the two differ in which comes
- * first. None where one side has none: then it did not sign the message at hand, the
- * one that makes the endpoint start. */
-static const struct auth_key no_key;
-
-static const struct auth_key *session_base(const struct manager *m,
-					   const struct conn_entry *e,
-					   const struct auth_keys *keys)
-{
-	if (!m->signed_with)
-		return &no_key;
-	return e->c->key.role == ROLE_TX ? &keys->key[0] : m->signed_with;
-}
-
-static void complete_start(struct manager *m, struct conn_entry *e, struct ep_start *s)
-{
-	const struct config_probe *p = conn_probe(m, e);
-	const struct auth_keys *keys = control_keys(m, e);
-	struct conn *c = e->c;
-	bool tx = c->key.role == ROLE_TX;
-
-	s->local = e->bind->local;
-	(void)str_copy(s->netdev, sizeof(s->netdev), e->bind->netdev);
-	s->tos = (uint8_t)p->traffic_class;
-	s->sl = p->service_level ? (uint8_t)(p->service_level - 1) : EP_SL_ANY;
-	s->resolve_timeout_ms = (uint32_t)(p->resolve_timeout / NSEC_PER_MSEC);
-	s->connect_timeout_ms = (uint32_t)(p->connect_timeout / NSEC_PER_MSEC);
-	s->ack_timeout = (uint8_t)(p->ack_timeout ? p->ack_timeout : RC_ACK_TIMEOUT);
-	s->retry_count = RC_RETRY_COUNT;
-	if (c->key.transport != TRANSPORT_UDP && !tx) {
-		s->local.port = (uint16_t)m->config->control_port;
-		/* Longer than tx takes for all of it, which shall see for itself what failed. */
-		s->connect_timeout_ms = s->connect_timeout_ms * 3 / 2 + 2 * s->resolve_timeout_ms;
-	}
-	keep_session(e, keys ? session_base(m, e, keys) : &no_key);
-	if (e->session) {
-		s->has_key = 1;
-		auth_session_key(e->session, tx ? c->id : c->peer_id,
-				 tx ? c->peer_id : c->id, s->epoch, s->key);
-	}
-}
-
-static void start_on_device(struct manager *m, struct conn_entry *e, const struct ep_start *s)
-{
-	const char *slash = strrchr(e->bind->port_name, '/');
-	struct wm_ep_start msg = {.start = *s};
-	char device[DEVICE_NAME_MAX];
-	struct worker *w;
-
-	if (e->bind->own_host) {
-		post_error(m, e, s->epoch, EPERR_NOT_SUPPORTED,
-			   "an address of this host: probed over udp only");
-		return;
-	}
-	if (!e->bind->port_serial || !slash) {
-		post_error(m, e, s->epoch, EPERR_NO_ADDRESS,
-			   "no RDMA device owns the source address");
-		return;
-	}
-	(void)snprintf(device, sizeof(device), "%.*s", (int)(slash - e->bind->port_name),
-		       e->bind->port_name);
-	conn_set_worker(m, e, device);
-	msg.start.port = (uint8_t)atoi(slash + 1);
-	w = endpoint_worker(m, e);
-	if (!w || !w->saw_hello) {
-		w = worker_find(m, WORKER_RDMA, e->worker_device);
-		post_error(m, e, s->epoch, EPERR_WORKER_DIED,
-			   w && w->why[0] ? w->why : "the device's worker is not running");
-		return;
-	}
-	if (e->c->key.role == ROLE_RX)
-		worker_listen(w, &s->local, (enum transport)s->transport);
-	wm_header(&msg, WM_EP_START, sizeof(msg), w->generation);
-	if (worker_send(w, &msg, sizeof(msg)) < 0)
-		post_error(m, e, s->epoch, EPERR_WORKER_DIED, "the device's worker died");
-	else
-		e->has_endpoint = true;
-}
-
-static void do_start(struct manager *m, struct conn_entry *e, struct ep_start *s)
-{
-	complete_start(m, e, s);
-	e->ep_epoch = s->epoch;
-	conn_set_worker(m, e, "");
-	e->has_endpoint = false;
-	if (e->bind->error) {
-		post_error(m, e, s->epoch, e->bind->error, e->bind->why);
-		return;
-	}
-	if (e->c->key.transport != TRANSPORT_UDP) {
-		start_on_device(m, e, s);
-		return;
-	}
-	e->has_endpoint = true;
-	udp_ep_start(m->udp, s);
-}
-
-static void to_worker(struct manager *m, struct conn_entry *e, enum wm_type type,
-		      uint64_t epoch)
-{
-	struct worker *w = endpoint_worker(m, e);
-	struct wm_ep msg = {.conn_id = e->c->id, .epoch = epoch};
-
-	if (!w)
-		return; /* its loss has been reported, or will be */
-	wm_header(&msg, type, sizeof(msg), w->generation);
-	(void)worker_send(w, &msg, sizeof(msg));
-}
-
-bool conn_ping(struct manager *m, const struct conn_entry *e, struct ep_ping *order)
-{
-	struct wm_ep_ping msg;
-	struct worker *w;
-
-	order->conn_id = e->c->id;
-	order->epoch = e->ep_epoch;
-	if (!e->has_endpoint)
-		return false;
-	if (!e->worker_device[0]) {
-		udp_ep_ping(m->udp, order);
-		return true;
-	}
-	w = endpoint_worker(m, e);
-	if (!w)
-		return false;
-	memset(&msg, 0, sizeof(msg));
-	wm_header(&msg, WM_EP_PING, sizeof(msg), w->generation);
-	msg.ping = *order;
-	return worker_send(w, &msg, sizeof(msg)) >= 0;
-}
-
-/* Its worker lives and does not end it. A slow destroy is known as such and waited for. */
-static bool teardown_hangs(struct manager *m, const struct conn_entry *e)
-{
-	const struct worker *w = endpoint_worker(m, e);
-
-	return w && w->state == WORKER_RUNNING && e->c->state == CONN_RESETTING &&
-	       mono_sub(loop_now(m->loop), e->c->state_since) >=
-		       2 * m->config->worker_cm_stall;
-}
-
-static void do_reset(struct manager *m, struct conn_entry *e, uint64_t epoch)
-{
-	if (!e->has_endpoint || (e->worker_device[0] && !endpoint_worker(m, e))) {
-		e->has_endpoint = false;
-		post_reset_done(m, e, epoch);
-		return;
-	}
-	if (e->worker_device[0] && teardown_hangs(m, e)) /* conns_worker_lost() tells of it */
-		worker_fail(endpoint_worker(m, e), "it does not tear an endpoint down");
-	else if (e->worker_device[0])
-		to_worker(m, e, WM_EP_RESET, epoch);
-	else
-		udp_ep_reset(m->udp, e->c->id, epoch);
 }
 
 /* ---- starts ---- */
@@ -557,22 +213,22 @@ static void run_action(struct manager *m, struct conn_entry *e, struct conn_acti
 		control_send(m, e, &a->msg);
 		break;
 	case CA_EP_START:
-		do_start(m, e, &a->start);
+		conn_endpoint_start(m, e, &a->start);
 		break;
 	case CA_EP_PROBE:
 		if (e->worker_device[0])
-			to_worker(m, e, WM_EP_PROBE, a->start.epoch);
+			conn_endpoint_tell(m, e, WM_EP_PROBE, a->start.epoch);
 		else
 			udp_ep_probe(m->udp, e->c->id, a->start.epoch);
 		break;
 	case CA_EP_HEARTBEAT:
 		if (e->worker_device[0])
-			to_worker(m, e, WM_EP_HEARTBEAT, a->start.epoch);
+			conn_endpoint_tell(m, e, WM_EP_HEARTBEAT, a->start.epoch);
 		else
 			udp_ep_heartbeat(m->udp, e->c->id, a->start.epoch);
 		break;
 	case CA_EP_RESET:
-		do_reset(m, e, a->start.epoch);
+		conn_endpoint_reset(m, e, a->start.epoch);
 		break;
 	case CA_STATE:
 		tell_state(m, e, &a->state);

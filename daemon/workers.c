@@ -644,7 +644,7 @@ void workers_free(struct manager *m)
 	}
 }
 
-json_t *worker_render(const struct worker *w, const struct render_time *t)
+static json_t *worker_render(const struct worker *w, const struct render_time *t)
 {
 	json_t *o = json_object();
 	char name[WORKER_NAME_MAX];
@@ -672,4 +672,15 @@ json_t *worker_render(const struct worker *w, const struct render_time *t)
 			    waits ? json_real((double)MAX(mono_sub(w->start_at, t->now), 0) / 1e9)
 				  : json_null());
 	return o;
+}
+
+json_t *workers_render(struct manager *m, const struct device *d,
+			   const struct render_time *t)
+{
+	json_t *a = json_array();
+
+	for (struct worker *w = m->workers; w; w = w->next)
+		if (!d || w == d->rdma || w == d->mad || !strcmp(w->device, d->name))
+			json_array_append_new(a, worker_render(w, t));
+	return a;
 }
