@@ -179,6 +179,7 @@ _Static_assert(sizeof(struct peer) + sizeof(struct peer_addr) <= 288,
 /* peers.c */
 void peers_apply(struct manager *m);
 void peer_sync(struct manager *m, struct peer *p); /* connections for its addresses */
+struct peer *peer_after(struct manager *m, uint64_t serial); /* NULL: none */
 /* Who takes the default transports expects RDMA to be looked at: say where it is not. */
 void peers_tell_plain(struct manager *m);
 void peers_tick(struct manager *m, struct mono now);
@@ -225,6 +226,7 @@ void rails_tell(const struct manager *m, struct conn_entry *e, struct ctl_msg *m
 void rails_told(struct manager *m, struct peer *p, const struct ctl_msg *msg);
 void rails_forget(struct manager *m, struct peer *p);
 void rails_tick(struct manager *m, struct mono now);
+void rails_on_more(struct manager *m, struct mono now); /* what was left of it */
 struct told_rail *peer_told_rail(const struct peer *p, const struct addr *a);
 /* Whoever told it first; not where the config says whose it is. */
 struct told_rail *rails_find(const struct manager *m, const struct addr *a);

@@ -289,12 +289,12 @@ void conns_on_more(void *user, struct mono now)
 {
 	struct manager *m = user;
 
-	(void)now;
 	run_orders(m);
 	if (m->stopping)
 		m->rebind_below = 0;
 	run_rebind(m);
 	run_sync(m);
+	rails_on_more(m, now);
 	loop_defer_arm(m->post);
 	loop_defer_arm(m->judge);
 }

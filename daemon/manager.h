@@ -135,9 +135,12 @@ struct manager {
 	/* Passes from the newest connection down: the serial that comes next is below. */
 	uint64_t rebind_below, bad_below, some_below;
 	struct peer *sync_next; /* pass over peers */
+	struct peer *rails_next; /* the same, over what they tell */
+	struct peer *listed;	/* peer_after() gave last */
 	int n_bad_binds; /* connections without a place */
 	struct mono rebound_at, rebind_bad_at, rebind_some_at;
-	struct share post_share, order_share, bind_share, sync_share, judge_share;
+	struct share post_share, order_share, bind_share, sync_share, rails_share,
+		judge_share;
 	struct loop_source *more; /* goes on in the next turn */
 
 	struct control *control;

@@ -183,15 +183,14 @@ static json_t *peer_row(struct manager *m, struct peer *p, enum matrix_show show
 
 static json_t *next_by_peer(struct manager *m, enum matrix_show show, uint64_t *cursor)
 {
-	struct peer *p, *next;
+	struct peer *p;
 
-	HASH_ITER (hh, m->peers, p, next) {
-		json_t *row = p->serial > *cursor ? peer_row(m, p, show) : NULL;
+	while ((p = peer_after(m, *cursor))) {
+		json_t *row = peer_row(m, p, show);
 
-		if (!row)
-			continue; /* of none without a connection there is a row */
 		*cursor = p->serial;
-		return row;
+		if (row) /* of none without a connection there is one */
+			return row;
 	}
 	return NULL;
 }

@@ -350,25 +350,40 @@ static bool sync_peer(struct manager *m, struct peer *p)
 	return moved;
 }
 
+static void sync_in_time(struct manager *m, struct peer *p, struct mono now)
+{
+	int before = m->n_conns;
+
+	if (!p->told)
+		return;
+	if (!mono_due(p->told->sync_at, now))
+		want_sync(m, p->told->sync_at);
+	else if (sync_peer(m, p))
+		p->told->sync_at = mono_add(now, SYNC_EVERY_NS);
+	m->rails_share.taken += (unsigned)MAX(m->n_conns - before, 0);
+}
+
+void rails_on_more(struct manager *m, struct mono now)
+{
+	if (m->stopping)
+		m->rails_next = NULL;
+	while (m->rails_next && take_share(m, &m->rails_share, CONNS_PER_TURN)) {
+		struct peer *p = m->rails_next;
+
+		m->rails_next = p->hh.next;
+		sync_in_time(m, p, now);
+	}
+}
+
 void rails_tick(struct manager *m, struct mono now)
 {
-	struct mono again = MONO_NEVER;
-	struct peer *p, *next;
-
 	rails_collect(m);
-	if (!mono_due(m->rails_sync_at, now) || !m->peers_ready || m->stopping)
-		return;
-	HASH_ITER(hh, m->peers, p, next) {
-		if (!p->told)
-			continue;
-		if (mono_due(p->told->sync_at, now)) {
-			if (sync_peer(m, p))
-				p->told->sync_at = mono_add(now, SYNC_EVERY_NS);
-		} else {
-			again = mono_first(again, p->told->sync_at);
-		}
-	}
-	m->rails_sync_at = again;
+	if (!mono_due(m->rails_sync_at, now) || !m->peers_ready || m->stopping ||
+	    m->rails_next)
+		return; /* or a pass is under way */
+	m->rails_sync_at = MONO_NEVER;
+	m->rails_next = m->peers;
+	rails_on_more(m, now);
 }
 
 /* ---- is it the same node ---- */

@@ -224,6 +224,19 @@ const char *peer_why(const struct peer *p)
 
 /* ---- config ---- */
 
+/* They stand in the order of their serials. Lists are asked for one after the other. */
+struct peer *peer_after(struct manager *m, uint64_t serial)
+{
+	bool ahead = m->listed && m->listed->serial <= serial;
+	struct peer *p = ahead ? m->listed : m->peers;
+
+	while (p && p->serial <= serial)
+		p = p->hh.next;
+	if (p)
+		m->listed = p;
+	return p;
+}
+
 static void peer_free(struct manager *m, struct peer *p)
 {
 	while (p->names)
@@ -234,6 +247,10 @@ static void peer_free(struct manager *m, struct peer *p)
 	verdict_forget_peer(m, p);
 	if (m->sync_next == p)
 		m->sync_next = p->hh.next;
+	if (m->rails_next == p)
+		m->rails_next = p->hh.next;
+	if (m->listed == p)
+		m->listed = NULL;
 	HASH_DEL(m->peers, p);
 	pool_put(&m->shared, p->why);
 	free(p);

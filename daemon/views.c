@@ -220,14 +220,12 @@ static json_t *next_port(struct manager *m, const char *device, uint64_t *cursor
 
 static json_t *next_peer(struct manager *m, uint64_t *cursor, const struct render_time *t)
 {
-	struct peer *p, *next;
+	struct peer *p = peer_after(m, *cursor);
 
-	HASH_ITER(hh, m->peers, p, next)
-		if (p->serial > *cursor) {
-			*cursor = p->serial;
-			return peer_json(p, t);
-		}
-	return NULL;
+	if (!p)
+		return NULL;
+	*cursor = p->serial;
+	return peer_json(p, t);
 }
 
 static json_t *next_conn(struct manager *m, const char *peer, uint64_t *cursor,
