@@ -68,6 +68,7 @@ struct conn_entry {
 	const struct binding *bind;	   /* shared; never NULL */
 	const char *worker_device; /* shared; the endpoint is there; "" = udp or none */
 	uint64_t ep_epoch;
+	struct hist *rounds; /* owned; its round trips as a worker told them; NULL: none */
 	struct auth_key *session; /* owned: what its messages' key is made of; NULL: none */
 	struct heap_node timer;
 	struct heap_node judge_at; /* when its verdict is looked at again */
@@ -302,6 +303,7 @@ void conn_endpoint_tell(struct manager *m, struct conn_entry *e, enum wm_type ty
 bool conn_ping(struct manager *m, const struct conn_entry *e, struct ep_ping *order);
 void conn_endpoint_lost(struct manager *m, struct conn_entry *e, const char *why);
 void conn_endpoint_done(struct conn_entry *e); /* what is kept of it goes */
+void conns_ep_rounds(struct manager *m, const struct wm_ep_rounds *r);
 
 /* conns_many.c */
 struct share { /* how much of one kind of work was done in a turn */

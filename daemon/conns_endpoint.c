@@ -32,9 +32,18 @@ static void keep_session(struct conn_entry *e, const struct auth_key *k)
 	*e->session = *k;
 }
 
+static void forget_rounds(struct conn_entry *e)
+{
+	if (e->rounds)
+		hist_done(e->rounds);
+	free(e->rounds);
+	e->rounds = NULL;
+}
+
 void conn_endpoint_done(struct conn_entry *e)
 {
 	forget_session(e);
+	forget_rounds(e);
 }
 
 static struct worker *endpoint_worker(struct manager *m, const struct conn_entry *e)
@@ -151,6 +160,7 @@ void conn_endpoint_start(struct manager *m, struct conn_entry *e, struct ep_star
 {
 	complete_start(m, e, s);
 	e->ep_epoch = s->epoch;
+	forget_rounds(e);
 	conn_set_worker(m, e, "");
 	e->has_endpoint = false;
 	if (e->bind->error) {
@@ -222,4 +232,15 @@ void conn_endpoint_reset(struct manager *m, struct conn_entry *e, uint64_t epoch
 		conn_endpoint_tell(m, e, WM_EP_RESET, epoch);
 	else
 		udp_ep_reset(m->udp, e->c->id, epoch);
+}
+
+void conns_ep_rounds(struct manager *m, const struct wm_ep_rounds *r)
+{
+	struct conn_entry *e = conn_by_id(m, r->conn_id);
+
+	if (!e || !e->has_endpoint || e->ep_epoch != r->epoch)
+		return;
+	forget_rounds(e);
+	e->rounds = xcalloc(1, sizeof(*e->rounds));
+	(void)hist_import(e->rounds, r->data, r->length);
 }

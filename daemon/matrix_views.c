@@ -55,9 +55,7 @@ static void sample_of(const struct manager *m, const struct conn_entry *e,
 		.held = is_held(v),
 	};
 	verdict_loss(e, &s->sent, &s->lost);
-	if (c->connected)
-		s->p99 = conn_stats(c)->rtt_p99;
-	else if (verdict_health(s->verdict) == HEALTH_BAD)
+	if (!c->connected && verdict_health(s->verdict) == HEALTH_BAD)
 		missed =
 			matrix_missed(mono_is_set(c->lost_at) ? c->lost_at : c->created,
 				      c->heartbeat ? c->heartbeat : c->params.heartbeat,
@@ -136,6 +134,15 @@ static const char *leaf_row(struct manager *m, const struct conn_entry *e)
 
 /* ---- rows ---- */
 
+/* Main has those of udp themselves, of workers what they told last. */
+static const struct hist *round_trips(struct manager *m, const struct conn_entry *e,
+				      struct hist *own)
+{
+	if (e->worker_device[0])
+		return e->rounds;
+	return udp_ep_rtt(m->udp, e->c->id, e->ep_epoch, own) ? own : NULL;
+}
+
 static void add_to(struct manager *m, struct matrix *x, const struct conn_entry *e,
 		   enum matrix_by by, enum matrix_show show)
 {
@@ -156,10 +163,8 @@ static void add_to(struct manager *m, struct matrix *x, const struct conn_entry 
 		if (*conn_peer_rail(e->c))
 			s.column = rail_name(conn_peer_rail(e->c), column);
 	}
-	/* Main has the round trips of udp themselves, of workers what they tell. */
-	if (show == MATRIX_P99 && s.p99 && !e->worker_device[0] &&
-	    udp_ep_rtt(m->udp, e->c->id, e->ep_epoch, &rtt))
-		s.rtt = &rtt;
+	if (show == MATRIX_P99 && e->c->connected)
+		s.rtt = round_trips(m, e, &rtt);
 	matrix_add(x, &s);
 	hist_done(&rtt);
 }

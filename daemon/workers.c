@@ -466,6 +466,9 @@ static void dispatch(struct worker *w, const uint8_t *buf, uint16_t type)
 	case WM_EP_EVENT:
 		conns_ep_event(w->m, &((const struct wm_ep_event *)(const void *)buf)->event);
 		break;
+	case WM_EP_ROUNDS:
+		conns_ep_rounds(w->m, (const void *)buf);
+		break;
 	case WM_SMP_RESULTS:
 		mads_on_smp_results(w->m->mads, w, (const void *)buf);
 		break;

@@ -78,8 +78,6 @@ void matrix_add(struct matrix *m, const struct matrix_sample *s)
 	c->lost += MIN(s->lost, s->sent);
 	if (s->rtt)
 		hist_merge(&c->rtt, s->rtt);
-	else
-		c->p99 = MAX(c->p99, s->p99);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -131,7 +129,7 @@ void matrix_done(struct matrix *m)
 
 uint64_t matrix_cell_p99(const struct matrix_cell *c)
 {
-	return MAX(c->p99, hist_quantile(&c->rtt, 990));
+	return hist_quantile(&c->rtt, 990);
 }
 
 enum verdict matrix_row_verdict(const struct matrix *m, const struct matrix_row *r)

@@ -9,9 +9,7 @@
  * Those that another fault explains (held) add nothing: their cell says so when there
  * is nothing else in it.
  *
- * p99: no more than 1 % of the round trips of the cell were slower: the 99th percentile
- * of all of them where their histograms are at hand. Where a connection has told its
- * own p99 alone, the largest, which is never below the one of all together.
+ * p99: no more than 1 % of all round trips of the cell were slower.
  */
 #pragma once
 
@@ -31,9 +29,7 @@ extern const struct enum_names matrix_show_names;
 struct matrix_sample {
 	const char *row, *column; /* borrowed */
 	uint64_t sent, lost;	  /* in the window */
-	const struct hist
-		*rtt; /* round trips in the window; NULL: p99 stands for them */
-	uint64_t p99; /* ns, 0 = no round trip in the window */
+	const struct hist *rtt;	  /* round trips in the window; NULL: none */
 	enum verdict verdict;
 	int severity; /* of the verdict: the worst of a cell is shown */
 	bool held;
@@ -42,7 +38,6 @@ struct matrix_sample {
 struct matrix_cell {
 	int connections, held; /* held: of them */
 	uint64_t sent, lost;
-	uint64_t p99;	      /* the largest of those that were told */
 	struct hist rtt;      /* owned */
 	enum verdict verdict; /* the worst; valid with connections */
 	int severity;

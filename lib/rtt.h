@@ -32,13 +32,3 @@ void rtt_all_summary(const struct rtt *r, struct rtt_summary *ret);
 /* The same as histograms: @ret is the caller's to hist_done(); borrowed. */
 void rtt_window(const struct rtt *r, struct mono now, struct hist *ret);
 const struct hist *rtt_all(const struct rtt *r);
-
-/* As if what @from has, had been added to @into at its time. */
-void rtt_merge(struct rtt *into, const struct rtt *from);
-
-/* As bytes, big-endian, with times of the monotonic clock: for another process of this
- * host. export: the length or -ENOSPC; import: a new one, or NULL when it cannot be one
- * or does not fill @len. */
-size_t rtt_export_len(const struct rtt *r);
-int rtt_export(const struct rtt *r, uint8_t *buf, size_t size);
-struct rtt *rtt_import(const uint8_t *buf, size_t len);

@@ -219,6 +219,8 @@ static const struct wm_tail smp_results_tail = TAIL(wm_smp_results, n, result, 1
 	WM_SMPS_EACH, smp_result_fields, (int)ARRAY_LEN(smp_result_fields));
 static const struct wm_tail mad_more_tail = TAIL(wm_mad_more, length, data, 1,
 	WM_MORE_EACH, NULL, 0);
+static const struct wm_tail ep_rounds_tail = TAIL(wm_ep_rounds, length, data, 1,
+	WM_ROUNDS_MAX, NULL, 0);
 /* clang-format on */
 
 uint8_t wm_kind_class(uint8_t kind)
@@ -259,6 +261,18 @@ static const char *check_mad_answer(const uint8_t *msg)
 				     : NULL;
 }
 
+static const char *check_ep_rounds(const uint8_t *msg)
+{
+	struct wm_ep_rounds m;
+	struct hist h;
+	int len;
+
+	memcpy(&m, msg, offsetof(struct wm_ep_rounds, data));
+	len = hist_import(&h, msg + offsetof(struct wm_ep_rounds, data), m.length);
+	hist_done(&h);
+	return len == m.length ? NULL : "no histogram";
+}
+
 static const char *check_mad_more(const uint8_t *msg)
 {
 	struct wm_mad_more m;
@@ -272,21 +286,21 @@ static const char *check_mad_more(const uint8_t *msg)
 #define ROW(t, to, s, f) { t, to, #t, sizeof(struct s), f, (int)ARRAY_LEN(f), NULL, NULL }
 #define MORE(t, to, s, f, tail, also) \
 	{ t, to, #t, sizeof(struct s), f, (int)ARRAY_LEN(f), tail, also }
-#define BARE(t, to, s, tail) { t, to, #t, sizeof(struct s), NULL, 0, tail, NULL }
+#define BARE(t, to, s, tail, also) { t, to, #t, sizeof(struct s), NULL, 0, tail, also }
 static const struct wm_row rows[] = {
 	ROW(WM_INIT,         true,  wm_init,       init_fields),
-	BARE(WM_PING,        true,  wm_ping, NULL),
-	BARE(WM_POLL,        true,  wm_poll, NULL),
+	BARE(WM_PING,        true,  wm_ping, NULL, NULL),
+	BARE(WM_POLL,        true,  wm_poll, NULL, NULL),
 	ROW(WM_LISTEN,       true,  wm_listen,     listen_fields),
 	ROW(WM_UNLISTEN,     true,  wm_listen,     listen_fields),
 	ROW(WM_EP_START,     true,  wm_ep_start,   ep_start_fields),
-	BARE(WM_EP_PROBE,    true,  wm_ep, NULL),
-	BARE(WM_EP_HEARTBEAT, true, wm_ep, NULL),
-	BARE(WM_EP_RESET,    true,  wm_ep, NULL),
+	BARE(WM_EP_PROBE,    true,  wm_ep, NULL, NULL),
+	BARE(WM_EP_HEARTBEAT, true, wm_ep, NULL, NULL),
+	BARE(WM_EP_RESET,    true,  wm_ep, NULL, NULL),
 	ROW(WM_EP_PING,      true,  wm_ep_ping,    ep_ping_fields),
 	MORE(WM_SMP_GETS,    true,  wm_smp_gets,   smp_gets_fields, &smp_gets_tail, NULL),
 	MORE(WM_MAD_SEND,    true,  wm_mad_send,   mad_send_fields, NULL, check_mad_send),
-	BARE(WM_EXIT,        true,  wm_exit, NULL),
+	BARE(WM_EXIT,        true,  wm_exit, NULL, NULL),
 	ROW(WM_HELLO,        false, wm_hello,      hello_fields),
 	ROW(WM_PONG,         false, wm_pong,       pong_fields),
 	ROW(WM_DEVICE,       false, wm_device,     device_fields),
@@ -296,13 +310,14 @@ static const struct wm_row rows[] = {
 	ROW(WM_PORT_GONE,    false, wm_port_gone,  port_gone_fields),
 	ROW(WM_LISTENING,    false, wm_listening,  listening_fields),
 	ROW(WM_EP_EVENT,     false, wm_ep_event,   ep_event_fields),
-	BARE(WM_SMP_RESULTS, false, wm_smp_results, &smp_results_tail),
+	BARE(WM_EP_ROUNDS,   false, wm_ep_rounds, &ep_rounds_tail, check_ep_rounds),
+	BARE(WM_SMP_RESULTS, false, wm_smp_results, &smp_results_tail, NULL),
 	MORE(WM_MAD_MORE,    false, wm_mad_more,   mad_more_fields, &mad_more_tail,
 	     check_mad_more),
 	MORE(WM_MAD_ANSWER,  false, wm_mad_answer, mad_answer_fields, NULL, check_mad_answer),
 	ROW(WM_NOTICE,       false, wm_notice,     notice_fields),
 	ROW(WM_COUNTERS,     false, wm_counters,   counters_fields),
-	BARE(WM_DROPS,       false, wm_drops, NULL),
+	BARE(WM_DROPS,       false, wm_drops, NULL, NULL),
 	ROW(WM_GOODBYE,      false, wm_goodbye,    goodbye_fields),
 };
 /* clang-format on */
@@ -313,6 +328,7 @@ static_assert(sizeof(struct wm_pkeys) <= WM_MAX, "a message fits");
 static_assert(sizeof(struct wm_smp_gets) <= WM_MAX, "a message fits");
 static_assert(sizeof(struct wm_smp_results) <= WM_MAX, "a message fits");
 static_assert(sizeof(struct wm_mad_more) <= WM_MAX, "a message fits");
+static_assert(sizeof(struct wm_ep_rounds) <= WM_MAX, "a message fits");
 
 static const struct wm_row *row_find(uint16_t type)
 {

@@ -16,9 +16,10 @@
 
 #include "counters.h"
 #include "endpoint.h"
+#include "hist.h"
 #include "port.h"
 
-#define WM_VERSION 3
+#define WM_VERSION 4
 #define WM_MAX 8192 /* no message is longer */
 #define WM_MAGIC 0x4642574d
 
@@ -47,6 +48,7 @@ enum wm_type {
 	WM_PORT_GONE,
 	WM_LISTENING, /* answer to LISTEN: error 0 = accepts */
 	WM_EP_EVENT,
+	WM_EP_ROUNDS,	/* tx: with STATS, each 10 s */
 	WM_SMP_RESULTS, /* answers of SMP_GETS, in any order, in any grouping */
 	WM_MAD_MORE,	/* a piece of an answer of several MADs, before its MAD_ANSWER */
 	WM_MAD_ANSWER,	/* answer of MAD_SEND */
@@ -250,6 +252,15 @@ struct wm_listening {
 struct wm_ep_event {
 	struct wm_header h;
 	struct ep_event event;
+};
+/* The round trips of the last 60 s that the figures of STATS are of: hist_export(). */
+#define WM_ROUNDS_MAX (HIST_HEAD_LEN + 4 * HIST_BUCKETS)
+struct wm_ep_rounds {
+	struct wm_header h;
+	uint64_t conn_id, epoch;
+	uint16_t length; /* 1..WM_ROUNDS_MAX; the message is as long as needed */
+	uint8_t pad[6];
+	uint8_t data[WM_ROUNDS_MAX];
 };
 enum wm_mad_status { WM_MAD_OK, WM_MAD_TIMEOUT, WM_MAD_BAD_STATUS, WM_MAD_BAD_ANSWER,
 		     WM_MAD_SEND_FAILED, WM_MAD_NO_PORT, WM_MAD_NO_PERMISSION, WM_MAD__MAX };

@@ -101,6 +101,7 @@ static bool forward(struct ctl *c, struct ring *r, size_t n)
 		union facts_message facts;
 		union cm_message cm;
 		struct wm_ep_event event;
+		struct wm_ep_rounds rounds;
 		struct wm_goodbye goodbye;
 	} m;
 
@@ -124,8 +125,9 @@ static void forward_all(struct ctl *c)
 	 */
 	of_cm = ring_used(&c->w.cm_out);
 	if (forward(c, &c->w.facts_out, c->w.facts_out.count) &&
-	    forward(c, &c->w.hot_out, c->w.hot_out.count))
-		(void)forward(c, &c->w.cm_out, of_cm);
+	    forward(c, &c->w.hot_out, c->w.hot_out.count) &&
+	    forward(c, &c->w.cm_out, of_cm))
+		(void)forward(c, &c->w.rounds_out, c->w.rounds_out.count);
 }
 
 static void start_thread(void *(*run)(void *), struct worker *w)

@@ -2,7 +2,7 @@
 /*
  * hot.h - inside the hot thread: the endpoints it has and when each has something to do
  * (hot.c), what their messages mean (hot_io.c), and how these travel: hot_rc.c, hot_ud.c.
- * Nothing here blocks; it allocates as endpoints come and never for a message.
+ * Nothing here blocks; it allocates as endpoints come and as their statistics grow.
  */
 #pragma once
 

@@ -3,6 +3,10 @@
 
 #include "hot.h"
 
+/* Histograms go with every STATS if these are told each 10 s, with each tenth if each
+ * second; those for which there is no room go with the next STATS. */
+#define ROUNDS_GAP_NS (HB_STATS_NS - NSEC_PER_SEC / 2)
+
 #define EVENTS_PER_TURN 128
 #define ACK_EVERY	16
 
@@ -295,6 +299,33 @@ void hot_step(struct hot *h, struct endpoint *ep)
 
 /* ---- events ---- */
 
+static bool rounds_due(const struct hot *h, const struct endpoint *ep, struct mono now)
+{
+	return ep->start.role == ROLE_TX &&
+	       (!mono_is_set(ep->rounds_at) ||
+		mono_sub(now, ep->rounds_at) >= ROUNDS_GAP_NS) &&
+	       ring_used(&h->w->rounds_out) < h->w->rounds_out.count;
+}
+
+/* The histogram behind the figures. */
+static void tell_rounds(struct hot *h, struct endpoint *ep, struct mono now)
+{
+	struct wm_ep_rounds m = {.conn_id = ep->start.conn_id, .epoch = ep->start.epoch};
+	struct hist window;
+	int len;
+
+	ep->rounds_at = now;
+	rtt_window(ep->hb.rtt, now, &window);
+	len = hist_export(&window, m.data, sizeof(m.data));
+	hist_done(&window);
+	if (len < 0)
+		return;
+	m.length = (uint16_t)len;
+	wm_header(&m, WM_EP_ROUNDS, offsetof(struct wm_ep_rounds, data) + (size_t)len,
+		  h->w->generation);
+	(void)ring_push(&h->w->rounds_out, &m);
+}
+
 static bool flush(struct hot *h, struct endpoint *ep, struct mono now)
 {
 	static const enum ep_event_type order[] = {EP_PROBING, EP_PROBES_DONE, EP_LATE,
@@ -318,6 +349,8 @@ static bool flush(struct hot *h, struct endpoint *ep, struct mono now)
 		if (!ring_push(&h->w->hot_out, &m))
 			return false;
 		ep->pending &= ~(1u << order[i]);
+		if (order[i] == EP_STATS && rounds_due(h, ep, now))
+			tell_rounds(h, ep, now);
 		if (order[i] == EP_PONG)
 			hot_ping_told(ep);
 		wake(h->w->wake_ctl);

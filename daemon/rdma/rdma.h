@@ -53,6 +53,7 @@ struct worker {
 
 	struct ring ctl_to_cm, ctl_to_hot, cm_to_hot, hot_to_cm;
 	struct ring facts_out, cm_out, hot_out; /* to ctl: whole messages for main */
+	struct ring rounds_out; /* hot to ctl: those that can wait */
 	int wake_ctl, wake_facts, wake_cm, wake_hot;
 };
 

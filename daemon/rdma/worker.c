@@ -8,6 +8,7 @@
 
 #define ENDPOINTS_DEFAULT 256
 #define ENDPOINTS_MAX	  16384
+#define ROUNDS_OUT	  32 /* large ones, which may wait for the next time */
 
 static size_t power_of_two(size_t least)
 {
@@ -59,6 +60,7 @@ void worker_init(struct worker *w, const struct wm_init *init)
 	ring_init(&w->facts_out, sizeof(union facts_message), 32);
 	ring_init(&w->cm_out, sizeof(union cm_message), power_of_two(4 * w->max_rc));
 	ring_init(&w->hot_out, sizeof(struct wm_ep_event), power_of_two(w->max_rc));
+	ring_init(&w->rounds_out, sizeof(struct wm_ep_rounds), ROUNDS_OUT);
 }
 
 void worker_goodbye(struct worker *w, struct ring *out, enum wm_goodbye_why why,

@@ -50,6 +50,8 @@ static const struct {
 	{WM_COUNTERS, sizeof(struct wm_counters), false, 0, 0, 0},
 	{WM_DROPS, sizeof(struct wm_drops), false, 0, 0, 0},
 	{WM_GOODBYE, sizeof(struct wm_goodbye), false, 0, 0, 0},
+	{WM_EP_ROUNDS, offsetof(struct wm_ep_rounds, data), false, 1, WM_ROUNDS_MAX,
+	 offsetof(struct wm_ep_rounds, length)},
 };
 
 static void must(bool holds)
@@ -89,9 +91,11 @@ static void read_message(const uint8_t *buf)
 		struct wm_mad_more more;
 		struct wm_mad_answer answer;
 		struct wm_counters counters;
+		struct wm_ep_rounds rounds;
 		uint8_t bytes[WM_MAX];
 	} m;
 	struct wm_header h;
+	struct hist hist;
 
 	memcpy(&h, buf, sizeof(h));
 	memcpy(&m, buf, h.length);
@@ -113,6 +117,12 @@ static void read_message(const uint8_t *buf)
 	case WM_EP_EVENT:
 		must(m.event.event.type < EP__MAX && m.event.event.error < EPERR__MAX &&
 		     ends(m.event.event.text, EP_TEXT_MAX));
+		break;
+	case WM_EP_ROUNDS:
+		must(m.rounds.length <= WM_ROUNDS_MAX &&
+		     hist_import(&hist, m.rounds.data, m.rounds.length) ==
+			     m.rounds.length);
+		hist_done(&hist);
 		break;
 	case WM_SMP_GETS:
 		must(ends(m.gets.device, DEVICE_NAME_MAX) && m.gets.n >= 1 &&
@@ -175,7 +185,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = data[0] % ARRAY_LEN(types);
 	entries = 0;
 	if (types[n].each)
-		entries = (uint16_t)(1 + (size > 1 ? data[1] : 0) * 16u % types[n].max);
+		entries = (uint16_t)(1 + ((size > 1 ? data[1] : 0) * 16u + 3) % types[n].max);
 	total = types[n].size + entries * types[n].each;
 	m = calloc(1, total);
 	if (!m)

@@ -96,7 +96,7 @@ static void rig_free(struct rig *r)
 {
 	struct ring *rings[] = {&r->w.ctl_to_cm, &r->w.ctl_to_hot, &r->w.cm_to_hot,
 				&r->w.hot_to_cm, &r->w.facts_out,  &r->w.cm_out,
-				&r->w.hot_out};
+				&r->w.hot_out, &r->w.rounds_out};
 
 	cm_unlisten_all(&r->cm);
 	fake_check_balance(0);

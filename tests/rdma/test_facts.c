@@ -83,7 +83,7 @@ static void facts_free(struct rig_facts *r)
 {
 	struct ring *rings[] = {&r->w.ctl_to_cm, &r->w.ctl_to_hot, &r->w.cm_to_hot,
 				&r->w.hot_to_cm, &r->w.facts_out,  &r->w.cm_out,
-				&r->w.hot_out};
+				&r->w.hot_out, &r->w.rounds_out};
 	int fds[] = {r->w.wake_ctl, r->w.wake_facts, r->w.wake_cm, r->w.wake_hot};
 
 	facts_done(&r->f);

@@ -155,7 +155,7 @@ static void rig_free(void)
 	struct ring *rings[] = {&rig->w.ctl_to_cm, &rig->w.ctl_to_hot,
 				&rig->w.cm_to_hot, &rig->w.hot_to_cm,
 				&rig->w.facts_out, &rig->w.cm_out,
-				&rig->w.hot_out};
+				&rig->w.hot_out, &rig->w.rounds_out};
 	int fds[] = {rig->w.wake_ctl, rig->w.wake_facts, rig->w.wake_cm,
 		     rig->w.wake_hot};
 	struct hot_note n;
@@ -382,6 +382,65 @@ static void edges_wait_while_main_does_not_read(void **state)
 	rig_free();
 }
 
+/* So many times was the histogram told, the last time with so many round trips. */
+static int rounds_told(uint64_t *ret_samples)
+{
+	struct wm_ep_rounds m;
+	char why[128];
+	int n = 0;
+
+	for (; ring_pop(&rig->w.rounds_out, &m); n++) {
+		struct hist h;
+
+		assert_int_equal(wm_check(&m, m.h.length, false, why, sizeof(why)), 0);
+		assert_true(m.conn_id == OURS && m.epoch == EPOCH);
+		assert_int_equal(hist_import(&h, m.data, m.length), m.length);
+		*ret_samples = hist_samples(&h);
+		hist_done(&h);
+	}
+	return n;
+}
+
+static void figures_are_due(struct mono now)
+{
+	rig->ep->pending |= 1u << EP_STATS;
+	hot_flush(&rig->hot, rig->ep, now);
+}
+
+static void round_trips_are_told_with_the_figures(void **state)
+{
+	struct wm_ep_rounds filler = {0};
+	struct fabric_msg echo;
+	struct mono now;
+	uint64_t samples = 0;
+
+	(void)state;
+	rig_new(ROLE_TX, false);
+	command(WM_EP_PROBE);
+	echo = message(FABRIC_PROBE_ECHO, rig->sent.msg.seq);
+	echo.t1 = rig->sent.msg.t1;
+	arrives(0, &echo, NULL);
+	now = clock_now();
+	figures_are_due(now);
+	assert_int_equal(rounds_told(&samples), 1);
+	assert_int_equal(samples, 1);
+	figures_are_due(mono_add(now, NSEC_PER_SEC));
+	assert_int_equal(rounds_told(&samples), 0);
+	/* Main does not read: they are told the next time, and hold up nothing. */
+	while (ring_push(&rig->w.rounds_out, &filler))
+		;
+	figures_are_due(mono_add(now, 10 * NSEC_PER_SEC));
+	assert_int_equal(reported(EP_STATS), 3);
+	assert_int_equal(rig->ep->pending, 0);
+	while (ring_pop(&rig->w.rounds_out, &filler))
+		;
+	figures_are_due(mono_add(now, 11 * NSEC_PER_SEC));
+	assert_int_equal(rounds_told(&samples), 1);
+	add_wc(rig->sent.wr_id, IBV_WC_SUCCESS, 0);
+	hot_poll_cq(&rig->hot, rig->ep);
+	rig_free();
+}
+
 static void other_ids_and_wrong_order_do_nothing(void **state)
 {
 	struct hot_command c = {.type = WM_EP_PROBE, .conn_id = OURS, .epoch = EPOCH + 1};
@@ -557,6 +616,7 @@ int main(void)
 		cmocka_unit_test(the_first_error_is_told_once_and_a_flush_is_none),
 		cmocka_unit_test(what_comes_before_the_arming_is_seen),
 		cmocka_unit_test(edges_wait_while_main_does_not_read),
+		cmocka_unit_test(round_trips_are_told_with_the_figures),
 		cmocka_unit_test(other_ids_and_wrong_order_do_nothing),
 		cmocka_unit_test(the_path_mtu_sizes_large_messages),
 		cmocka_unit_test(a_ping_leaves_slots_to_heartbeats),

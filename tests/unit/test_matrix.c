@@ -23,13 +23,12 @@ static const struct matrix_cell *cell(const struct matrix *m, const char *row,
 }
 
 static void add(struct matrix *m, const char *row, const char *column, uint64_t sent,
-		uint64_t lost, uint64_t p99, enum verdict v, bool held)
+		uint64_t lost, enum verdict v, bool held)
 {
 	matrix_add(m, &(struct matrix_sample){.row = row,
 					      .column = column,
 					      .sent = sent,
 					      .lost = lost,
-					      .p99 = p99,
 					      .verdict = v,
 					      .severity = (int)v,
 					      .held = held});
@@ -40,16 +39,15 @@ static void cells_add_up(void **state)
 	struct matrix m = {0};
 
 	(void)state;
-	add(&m, "same-leaf", "rail0", 60, 0, 71000, VERDICT_OK, false);
-	add(&m, "same-leaf", "rail0", 60, 15, 90000, VERDICT_DEGRADED, false);
-	add(&m, "other-leaf", "rail2", 60, 60, 0, VERDICT_RDMA_BROKEN, false);
-	add(&m, "other-leaf", "rail0", 60, 90, 5, VERDICT_OK, false); /* cannot be */
+	add(&m, "same-leaf", "rail0", 60, 0, VERDICT_OK, false);
+	add(&m, "same-leaf", "rail0", 60, 15, VERDICT_DEGRADED, false);
+	add(&m, "other-leaf", "rail2", 60, 60, VERDICT_RDMA_BROKEN, false);
+	add(&m, "other-leaf", "rail0", 60, 90, VERDICT_OK, false); /* cannot be */
 	assert_int_equal(m.n_rows, 2);
 	assert_int_equal(m.n_columns, 2);
 	assert_int_equal(cell(&m, "same-leaf", "rail0")->connections, 2);
 	assert_int_equal(cell(&m, "same-leaf", "rail0")->sent, 120);
 	assert_int_equal(cell(&m, "same-leaf", "rail0")->lost, 15);
-	assert_int_equal(cell(&m, "same-leaf", "rail0")->p99, 90000);
 	assert_int_equal(cell(&m, "same-leaf", "rail0")->verdict, VERDICT_DEGRADED);
 	assert_int_equal(cell(&m, "same-leaf", "rail2")->connections, 0);
 	assert_int_equal(cell(&m, "other-leaf", "rail0")->lost, 60);
@@ -66,13 +64,13 @@ static void held_ones_add_nothing(void **state)
 	const struct matrix_cell *c;
 
 	(void)state;
-	add(&m, "a", "rail3", 60, 60, 9, VERDICT_HELD, true);
-	add(&m, "a", "rail3", 60, 60, 9, VERDICT_LOCAL_PORT, true);
+	add(&m, "a", "rail3", 60, 60, VERDICT_HELD, true);
+	add(&m, "a", "rail3", 60, 60, VERDICT_LOCAL_PORT, true);
 	c = cell(&m, "a", "rail3");
 	assert_int_equal(c->connections, 2);
 	assert_int_equal(c->held, 2);
-	assert_true(!c->sent && !c->lost && !c->p99);
-	add(&m, "a", "rail3", 60, 6, 10, VERDICT_OK, false);
+	assert_true(!c->sent && !c->lost && !matrix_cell_p99(c));
+	add(&m, "a", "rail3", 60, 6, VERDICT_OK, false);
 	assert_int_equal(c->held, 2);
 	assert_int_equal(c->sent, 60);
 	assert_int_equal(c->lost, 6);
@@ -96,17 +94,16 @@ static void round_trips_are_merged(void **state)
 	matrix_add(&m, &s);
 	p99 = matrix_cell_p99(cell(&m, "a", "rail0"));
 	assert_in_range(p99, 9300, 10700);
-	/* One that has told no more than its p99 counts with that. */
-	s.rtt = NULL;
-	s.p99 = 50000;
+	s.rtt = NULL; /* one that has had none yet */
 	matrix_add(&m, &s);
-	assert_int_equal(matrix_cell_p99(cell(&m, "a", "rail0")), 50000);
+	assert_int_equal(matrix_cell_p99(cell(&m, "a", "rail0")), p99);
 	assert_int_equal(matrix_cell_p99(&(struct matrix_cell){0}), 0);
 	/* Cells go with their histograms when they are put in order. */
 	s.column = "rail";
 	matrix_add(&m, &s);
 	matrix_sort(&m);
-	assert_int_equal(matrix_cell_p99(cell(&m, "a", "rail0")), 50000);
+	assert_int_equal(matrix_cell_p99(cell(&m, "a", "rail0")), p99);
+	assert_int_equal(matrix_cell_p99(cell(&m, "a", "rail")), 0);
 	matrix_done(&m);
 	hist_done(&fast);
 	hist_done(&slow);
@@ -121,8 +118,7 @@ static void the_order_is_natural(void **state)
 	(void)state;
 	for (size_t r = 0; r < ARRAY_LEN(rows); r++)
 		for (size_t c = r; c < ARRAY_LEN(columns); c++)
-			add(&m, rows[r], columns[c], 100 * r + c + 1, 0, 0, VERDICT_OK,
-			    false);
+			add(&m, rows[r], columns[c], 100 * r + c + 1, 0, VERDICT_OK, false);
 	matrix_sort(&m);
 	assert_string_equal(m.rows[0].name, "gpu1");
 	assert_string_equal(m.rows[1].name, "gpu2");
@@ -147,14 +143,14 @@ static void sizes_are_bounded(void **state)
 	(void)state;
 	for (int i = 0; i < 3 * MATRIX_COLUMNS_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "rail%d", i);
-		add(&m, "a", name, 1, 0, 0, VERDICT_OK, false);
+		add(&m, "a", name, 1, 0, VERDICT_OK, false);
 	}
 	assert_int_equal(m.n_columns, MATRIX_COLUMNS_MAX);
 	assert_int_equal(cell(&m, "a", "others")->sent, 2 * MATRIX_COLUMNS_MAX + 1);
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	add(&m, name, "rail0", 1, 0, 0, VERDICT_OK, false);
-	add(&m, name, "rail0", 1, 0, 0, VERDICT_OK, false); /* found again though cut */
+	add(&m, name, "rail0", 1, 0, VERDICT_OK, false);
+	add(&m, name, "rail0", 1, 0, VERDICT_OK, false); /* found again though cut */
 	assert_int_equal(m.n_rows, 2);
 	matrix_done(&m);
 }

@@ -722,11 +722,13 @@ static json_t *matrix_cell(json_t *row, size_t i)
 static void matrix_rows(void **state)
 {
 	struct matrix m = {0};
+	struct hist rtt = {0};
 	json_t *o;
 
 	(void)state;
+	hist_add(&rtt, 71000);
 	matrix_add(&m, &(struct matrix_sample){.row = "other-leaf", .column = "rail2",
-					       .sent = 480, .lost = 60, .p99 = 71000,
+					       .sent = 480, .lost = 60, .rtt = &rtt,
 					       .verdict = VERDICT_RDMA_BROKEN});
 	matrix_add(&m, &(struct matrix_sample){.row = "other-leaf", .column = "rail3",
 					       .sent = 60, .held = true,
@@ -751,6 +753,7 @@ static void matrix_rows(void **state)
 	assert_fits("MatrixRow", o);
 	json_decref(o);
 	matrix_done(&m);
+	hist_done(&rtt);
 }
 
 int main(void)
