@@ -250,13 +250,13 @@ static void conflict_add(struct sweep *w, const struct conflict *c)
 
 /* A full sweep comes to a port whose link of old it has not come to: the cable was
  * moved, if it finds nothing else until its end. */
-static void perhaps_moved(struct sweep *w, struct work *a, unsigned i,
+static void perhaps_moved(struct sweep *w, struct mono now, struct work *a, unsigned i,
 			  const struct node_info *ni)
 {
 	const struct ib_node *n = subnet_node_by_guid(w->s, ni->node_guid);
 	struct physp *q =
 		n && !is_another(n, ni) ? node_physp(n, ni->local_port) : NULL;
-	const struct physp *was = q ? q->remote : NULL;
+	struct physp *was = q ? q->remote : NULL;
 
 	if (!was || (was->node == a->node && was->num == i))
 		return;
@@ -267,6 +267,8 @@ static void perhaps_moved(struct sweep *w, struct work *a, unsigned i,
 					   .ni = *ni,
 					   .moved = true});
 	link_lost(w, q);
+	/* It may have been passed over, for what seemed to be there and is protected. */
+	left_alone(w, now, was);
 }
 
 static void conflict_open(struct sweep *w, struct work *a, unsigned i,
@@ -297,6 +299,8 @@ static void name_twin(struct sweep *w, struct mono now, const struct conflict *c
 	struct sweep_error *e;
 	char where[100];
 
+	if ((t->flags & SLOT_TWIN) && (t->flags & SLOT_SETTLED))
+		return; /* named in this sweep: it was asked twice */
 	/* Routes may be what is wrong; a full sweep believes none of them. */
 	w->need_full |= w->now.kind == SWEEP_LATER && !(t->flags & SLOT_TWIN);
 	e = error_across(w, now, PROBLEM_DUPLICATE_GUID, c->a, c->i);
@@ -416,7 +420,7 @@ void link_across(struct sweep *w, struct mono now, const struct flight *f,
 	else if (n && is_another(n, ni) && (n == a->node || work_of(n) == w->root))
 		name_twin(w, now, &(struct conflict){.a = a, .i = f->port, .ni = *ni});
 	else {
-		perhaps_moved(w, a, f->port, ni);
+		perhaps_moved(w, now, a, f->port, ni);
 		join(w, now, a, f->port, ni);
 	}
 }
