@@ -85,6 +85,7 @@ struct conn_entry {
 	enum verdict verdict; /* as shown: held where another fault explains it */
 	uint8_t own_verdict;  /* enum verdict it would have otherwise */
 	uint8_t holder;	      /* enum holder */
+	bool by_neighbour; /* own_verdict is remote-stall, for its neighbour's entry alone */
 	bool rail_wide; /* own_verdict is network, for the silence of several hosts */
 	bool bound_before; /* bind has been worked out once */
 	bool has_endpoint; /* start was given to a provider and not reset yet */
@@ -115,6 +116,7 @@ struct peer_addr {
 	struct mono ctl_unreachable_at;
 	uint8_t ctl_unreachable;     /* enum ep_error */
 	uint8_t from;		     /* of the config's addresses */
+	uint8_t counted;	     /* enum rail_word: in the present count of its rail */
 	uint16_t place;
 	struct addr_told *told; /* owned; NULL: of the config */
 	UT_hash_handle hh; /* by IP: the first of the same ones alone */
@@ -380,8 +382,8 @@ struct rail_count {
 	uint64_t teller; /* serial of the connection that tells of the rail; 0 = none */
 	UT_hash_handle hh;
 };
-enum rail_word peer_rail_word(const struct peer *p, int address);
-/* Counted at most every 100 ms; NULL: nobody is on it. Valid until the next call. */
+/* Counted at most every 100 ms, with what each address was counted as (peer_addr.counted);
+ * NULL: nobody is on it. Valid until the next call. */
 struct rail_count *rail_now(struct manager *m, const char *rail, struct mono now);
 void rails_free(struct manager *m);
 

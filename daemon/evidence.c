@@ -100,7 +100,45 @@ static bool conn_well(const struct conn *c)
 	return c->connected && !c->late;
 }
 
-static void facts_of_peer(const struct conn_entry *e, struct verdict_facts *f)
+/* When it was lost to silence, its sends were acknowledged, and nothing since says that
+ * who was to echo them is gone: a closed connection, or a port that is not listened at. */
+static bool still_acked(const struct manager *m, const struct conn_entry *e, struct mono now)
+{
+	const struct conn *c = e->c;
+	const struct peer_addr *a;
+
+	if (c->key.transport != TRANSPORT_RC || c->connected || !c->late ||
+	    c->error != EPERR_NONE || conn_stats(c)->acked < ACKED_MIN ||
+	    mono_sub(now, c->lost_at) >= ACKED_AGE_NS)
+		return false;
+	a = e->peer ? peer_addr_first(m, &c->key.remote) : NULL;
+	return !(a && a->ctl_unreachable == EPERR_PORT_UNREACHABLE &&
+		 a->ctl_unreachable_at.ns > c->lost_at.ns);
+}
+
+static bool cm_answers(const struct conn *c, struct mono now)
+{
+	return !c->connected && mono_is_set(c->error_at) &&
+	       mono_sub(now, c->error_at) < MAX(detect_ns(c), LATELY_NS) &&
+	       (c->error == EPERR_CM_REFUSED || c->error == EPERR_CM_REJECTED ||
+		c->error == EPERR_STALE);
+}
+
+/* Does another connection to that address show that the host lives, after this one was
+ * lost? */
+static bool answers_beside(const struct manager *m, const struct conn_entry *e,
+			   const struct conn_entry *o, struct mono now)
+{
+	if (o == e || o->addr_index != e->addr_index || e->c->key.role != ROLE_TX ||
+	    conn_well(e->c))
+		return false;
+	return cm_answers(o->c, now) ||
+	       (o->c->lost_at.ns >= e->c->lost_at.ns - detect_ns(e->c) &&
+		still_acked(m, o, now));
+}
+
+static void facts_of_peer(const struct manager *m, const struct conn_entry *e,
+			  struct mono now, struct verdict_facts *f)
 {
 	const struct peer *p = e->peer;
 
@@ -108,6 +146,7 @@ static void facts_of_peer(const struct conn_entry *e, struct verdict_facts *f)
 	if (!p)
 		return;
 	PEER_EACH_TX(p, o) {
+		f->beside_answers |= answers_beside(m, e, o, now);
 		if (o->addr_index == e->addr_index && e->c->key.role == ROLE_TX &&
 		    o->c->key.transport == e->c->key.transport) {
 			f->flows++;
@@ -129,17 +168,17 @@ static void facts_of_peer(const struct conn_entry *e, struct verdict_facts *f)
 static void facts_of_rails(struct manager *m, const struct conn_entry *e, struct mono now,
 			   struct verdict_facts *f)
 {
+	const struct peer_addr *a;
 	const struct rail_count *r;
-	enum rail_word own;
 
 	if (!e->peer || conn_well(e->c) || e->c->key.role == ROLE_RX)
 		return;
 	r = rail_now(m, e->c->key.rail, now);
-	if (!r)
+	a = peer_addr_at(e->peer, e->addr_index);
+	if (!r || !a)
 		return;
-	own = peer_rail_word(e->peer, e->addr_index);
-	f->others = MAX(r->peers - (own != RAIL_NO_WORD), 0);
-	f->others_down = MAX(r->down - (own == RAIL_SILENT), 0);
+	f->others = r->peers - (a->counted != RAIL_NO_WORD);
+	f->others_down = r->down - (a->counted == RAIL_SILENT);
 }
 
 struct port_entry *conn_port(struct manager *m, const struct conn_entry *e)
@@ -195,7 +234,19 @@ static void facts_of_host(struct manager *m, const struct conn_entry *e, struct 
 		     !field_why(&port_table, &pe->p.facts, PF_SM_LID) && !pe->p.facts.sm_lid;
 }
 
-static void neighbour(struct manager *m, const struct conn_entry *e, struct verdict_facts *f)
+/* Confirmed a moment ago; or since all fell silent, and not given up since: the entry of a
+ * host that is gone is hardly ever confirmed again. */
+static bool neighbour_lives(const struct conn *c, uint16_t state, int64_t age, struct mono now)
+{
+	const uint16_t valid = NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE;
+	struct mono since = {MAX(c->lost_at.ns, c->ctl_unanswered_since.ns)};
+
+	return ((state & NUD_REACHABLE) && age < LATELY_NS) ||
+	       ((state & valid) && mono_is_set(since) && age < mono_sub(now, since));
+}
+
+static void neighbour(struct manager *m, const struct conn_entry *e, struct mono now,
+		      struct verdict_facts *f)
 {
 	uint16_t state;
 	int64_t age;
@@ -206,7 +257,7 @@ static void neighbour(struct manager *m, const struct conn_entry *e, struct verd
 		return;
 	if (netlink_neighbour(m->netlink, e->bind->netdev_index, &e->c->key.remote, &state,
 			      &age) == 0)
-		f->neighbour_ok = (state & NUD_REACHABLE) && age < LATELY_NS;
+		f->neighbour_ok = neighbour_lives(e->c, state, age, now);
 }
 
 /* Losses of the last minute. A single lost message is no rate. */
@@ -242,20 +293,6 @@ static bool nobody_listens(const struct manager *m, const struct conn_entry *e,
 	return a && a->ctl_unreachable == EPERR_PORT_UNREACHABLE &&
 	       of_last_try(e->c, a->ctl_unreachable_at, now) &&
 	       a->ctl_unreachable_at.ns > e->c->last_ctl_rx.ns;
-}
-
-/* When it was lost to silence, its sends were acknowledged, and nothing since says that
- * who was to echo them is gone: a closed connection, or a port that is not listened at. */
-static bool still_acked(const struct manager *m, const struct conn_entry *e, struct mono now)
-{
-	const struct peer_addr *a = e->peer ? peer_addr_first(m, &e->c->key.remote) : NULL;
-	const struct conn *c = e->c;
-
-	return c->key.transport == TRANSPORT_RC && !c->connected && c->late &&
-	       c->error == EPERR_NONE && conn_stats(c)->acked >= ACKED_MIN &&
-	       mono_sub(now, c->lost_at) < ACKED_AGE_NS &&
-	       !(a && a->ctl_unreachable == EPERR_PORT_UNREACHABLE &&
-		 a->ctl_unreachable_at.ns > c->lost_at.ns);
 }
 
 static void facts_of_conn(const struct manager *m, struct conn_entry *e, struct mono now,
@@ -308,10 +345,7 @@ static void facts_of_conn(const struct manager *m, struct conn_entry *e, struct 
 	f->ctl_answers = mono_is_set(c->last_ctl_rx) &&
 			 mono_sub(now, c->last_ctl_rx) < patience &&
 			 (c->connected || c->told_lost || c->last_ctl_rx.ns > c->lost_at.ns);
-	f->cm_answers = !c->connected && mono_is_set(c->error_at) &&
-			mono_sub(now, c->error_at) < patience &&
-			(c->error == EPERR_CM_REFUSED || c->error == EPERR_CM_REJECTED ||
-			 c->error == EPERR_STALE);
+	f->cm_answers = cm_answers(c, now);
 	f->send_acked = still_acked(m, e, now);
 	f->large_lost = stats->large_lost;
 	f->large_size = c->params.probe_size ? c->params.probe_size
@@ -400,6 +434,8 @@ static void hold(struct manager *m, struct conn_entry *e, struct mono now,
 
 	e->own_verdict = (uint8_t)result->verdict;
 	e->rail_wide = verdict_row_is_rail(result->row);
+	e->by_neighbour = result->verdict == VERDICT_REMOTE_STALL && f->neighbour_ok &&
+			  !f->cm_answers && !f->send_acked && !f->beside_answers;
 	h.port_bad = pe && pe->p.health == HEALTH_BAD && port_is_down(&pe->p);
 	h.peer_told = peer_told(e);
 	/* An rx has the peer's own label for its rail, which may mean another one here. */
@@ -434,11 +470,11 @@ void evidence_gather(struct manager *m, struct conn_entry *e, struct mono now,
 	*ret = (struct verdict_facts){0};
 	facts_of_conn(m, e, now, ret);
 	facts_of_host(m, e, now, ret);
-	facts_of_peer(e, ret);
+	facts_of_peer(m, e, now, ret);
 	facts_of_path(m, e, ret);
 	facts_of_rails(m, e, now, ret);
 	damping_facts(m, e, now, ret);
-	neighbour(m, e, ret);
+	neighbour(m, e, now, ret);
 }
 
 static void set_verdict(struct manager *m, struct conn_entry *e,

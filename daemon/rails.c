@@ -32,8 +32,9 @@ static enum rail_word conn_rail_word(const struct conn_entry *e)
 	case VERDICT_NO_SM:
 	case VERDICT_PEER_STOPPED:
 		return RAIL_NO_WORD;
-	case VERDICT_REMOTE_PORT:
 	case VERDICT_REMOTE_STALL:
+		return e->by_neighbour ? RAIL_SILENT : RAIL_ANSWERS;
+	case VERDICT_REMOTE_PORT:
 	case VERDICT_AUTH_FAILED:
 	case VERDICT_INCOMPATIBLE:
 	case VERDICT_REFUSED:
@@ -45,7 +46,7 @@ static enum rail_word conn_rail_word(const struct conn_entry *e)
 	}
 }
 
-enum rail_word peer_rail_word(const struct peer *p, int address)
+static enum rail_word rail_word_of(const struct peer *p, int address)
 {
 	enum rail_word most = RAIL_NO_WORD;
 
@@ -86,8 +87,9 @@ static struct rail_count *count_rails(struct manager *m)
 	HASH_ITER (hh, m->peers, p, next)
 		PEER_EACH_ADDR(p, a)
 		{
-			enum rail_word word = peer_rail_word(p, a->place);
+			enum rail_word word = rail_word_of(p, a->place);
 
+			a->counted = (uint8_t)word;
 			if (word == RAIL_NO_WORD)
 				continue;
 			r = count_get(&rails, peer_rail(p, a->place, label));

@@ -34,7 +34,7 @@ static bool daemon_answers(const struct verdict_facts *f)
 /* Something on that host does: its adapter, its kernel or its fabd. */
 static bool host_answers(const struct verdict_facts *f)
 {
-	return f->neighbour_ok || f->cm_answers || f->send_acked;
+	return f->neighbour_ok || f->cm_answers || f->send_acked || f->beside_answers;
 }
 
 static bool nothing_answers(const struct verdict_facts *f)
@@ -461,9 +461,10 @@ static void say_config(const struct verdict_facts *f, char *buf, size_t size)
 static void say_frozen(const struct verdict_facts *f, char *buf, size_t size)
 {
 	str_append(buf, size, "the host answers (%s), its fabd does not: frozen",
-		   f->cm_answers   ? "CM"
-		   : f->send_acked ? "its adapter acknowledges"
-				   : "neighbour");
+		   f->cm_answers     ? "CM"
+		   : f->send_acked   ? "its adapter acknowledges"
+		   : f->neighbour_ok ? "neighbour"
+				     : "on another connection");
 	say_config(f, buf, size);
 }
 

@@ -48,8 +48,9 @@ struct verdict_facts {
 				 (or 3 s), and not before a loss (lost_at) */
 	bool ctl_silent;      /* commands out, no answer for longer than that */
 	bool neighbour_ok;    /* the peer's own neighbour entry (no gateway's) was confirmed
-				 in the last 3 s */
+				 in the last 3 s, or since the loss and not given up */
 	bool cm_answers;      /* a CM or SIDR answer, lately */
+	bool beside_answers;  /* that, or send_acked, of another connection to that address */
 	bool send_acked;      /* rc: the far end's adapter acknowledged what was sent after
 				 the last echo: it lives, whoever is to echo does not */
 	uint8_t large_lost;   /* messages of large_size bytes lost in a row, while small

@@ -102,7 +102,8 @@ static void sent(struct endpoint *ep, uint64_t wr_id, struct mono at)
 		ep->acked_seq = s->seq;
 		ep->acked_after = mono_sub(at, s->sent);
 		s->seq = 0;
-		hb_on_ack(&ep->hb);
+		if (!ep->iwarp) /* there it says that TCP has taken it */
+			hb_on_ack(&ep->hb);
 	} else if (!(wr_id & WR_BARE)) {
 		(void)endpoint_post_recv(ep, WR_SLOT(wr_id));
 	}

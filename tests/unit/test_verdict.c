@@ -187,6 +187,8 @@ static const struct {
 	{ { LOST, .ctl_silent = true, .cm_answers = true }, VERDICT_REMOTE_STALL,
 	  "the host answers (CM), its fabd does not: frozen" },
 	/* a fresh neighbour entry right after the loss says nothing yet */
+	{ { LOST, .ctl_silent = true, .beside_answers = true }, VERDICT_REMOTE_STALL,
+	  "the host answers (on another connection), its fabd does not: frozen" },
 	{ { LOST, .neighbour_ok = true }, VERDICT_PEER_DOWN, "nothing answers, 99 of 100 other hosts do" },
 	{ { LOST, .others = 1, .others_down = 1 }, VERDICT_NETWORK,
 	  "nothing answers from this and 1 of 1 other hosts of the rail" },
@@ -296,6 +298,7 @@ static struct verdict_facts any_facts(void)
 		.neighbour_ok = coin(2),
 		.cm_answers = coin(4),
 		.send_acked = coin(8),
+		.beside_answers = coin(8),
 		.large_lost = (uint8_t)(coin(8) ? rnd / 8 % 256 : 0),
 		.large_size = coin(2) ? 4096 : 0,
 		.mtu_mismatch = coin(20),
