@@ -111,6 +111,11 @@ static bool no_neighbour(const struct explain_facts *f)
 	       (!f->v.connected && f->v.error == EPERR_NO_NEIGHBOUR && !f->v.ctl_answers);
 }
 
+static bool all_udp_silent(const struct explain_facts *f)
+{
+	return !f->v.connected && !f->v.is_rdma && f->v.ever_connected;
+}
+
 static bool no_word(const struct explain_facts *f)
 {
 	return !f->v.connected && !f->v.ctl_answers;
@@ -194,6 +199,7 @@ static const struct wrong {
 	{ VERDICT_RDMA_BROKEN, not_resolved, "rdma_cm does not resolve it", STEP_RESOLVE, PLACE_REMOTE, THERE },
 	{ VERDICT_RDMA_BROKEN, not_connected, "not connected", STEP_CONNECT, PLACE_REMOTE, THERE },
 	{ VERDICT_RDMA_BROKEN, NULL, "", STEP_HEARTBEAT, PLACE_REMOTE, THERE },
+	{ VERDICT_CONTROL_BLOCKED, all_udp_silent, "udp is silent as well", STEP_CONTROL, PLACE_REMOTE, "Look at fabd there, then at filters of UDP." },
 	{ VERDICT_CONTROL_BLOCKED, NULL, "", STEP_CONTROL, PLACE_NETWORK, "Let the control port pass." },
 	{ VERDICT_PEER_DOWN, no_neighbour, "the neighbour does not answer", STEP_NEIGHBOUR, PLACE_REMOTE, THERE },
 	{ VERDICT_PEER_DOWN, no_word, "no control packet comes", STEP_CONTROL, PLACE_REMOTE, THERE },

@@ -31,12 +31,6 @@ static bool daemon_answers(const struct verdict_facts *f)
 	return f->ctl_answers || f->udp_ok || f->rdma_ok;
 }
 
-/* Something on that host does: its adapter, its kernel or its fabd. */
-static bool host_answers(const struct verdict_facts *f)
-{
-	return f->neighbour_ok || f->cm_answers || f->send_acked || f->beside_answers;
-}
-
 static bool nothing_answers(const struct verdict_facts *f)
 {
 	return failed(f) && !daemon_answers(f);
@@ -50,6 +44,14 @@ static bool many_others_down(const struct verdict_facts *f)
 		return false;
 	return f->others_down >= f->others ||
 	       (f->others_down >= 2 && f->others_down * 10 >= f->others);
+}
+
+/* Something on that host does: its adapter, its kernel or its fabd. Where many are silent
+ * that a neighbour's entry is confirmed says little: what lies between may answer for it. */
+static bool host_answers(const struct verdict_facts *f)
+{
+	return f->cm_answers || f->send_acked || f->beside_answers ||
+	       (f->neighbour_ok && !many_others_down(f));
 }
 
 /* ---- predicates, in the order of the table ---- */
@@ -533,6 +535,18 @@ static void say_pkey(const struct verdict_facts *f, char *buf, size_t size)
 		   f->peer_pkey);
 }
 
+/* Of a main that stands still the worker may go on answering: from here that looks as if
+ * all UDP were filtered. */
+static void say_blocked(const struct verdict_facts *f, char *buf, size_t size)
+{
+	bool all_udp = !well(f) && !f->is_rdma && f->ever_connected;
+
+	str_append(buf, size,
+		   all_udp ? "the fabric works, nothing else gets an answer: UDP is "
+			     "filtered, or fabd there stands still"
+			   : "the fabric works, control packets (UDP) get no answer");
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
@@ -570,7 +584,7 @@ static const struct row {
 	{ one_flow, VERDICT_NETWORK, say_flow, "other flows to the same address pass, this one does not" },
 	{ large_fails, VERDICT_NETWORK, say_large, "the peer answers, large messages do not pass" },
 	{ rdma_broken, VERDICT_RDMA_BROKEN, say_rdma, "IP works, RDMA does not" },
-	{ control_blocked, VERDICT_CONTROL_BLOCKED, NULL, "the fabric works, control packets (UDP) get no answer" },
+	{ control_blocked, VERDICT_CONTROL_BLOCKED, say_blocked, "the fabric works, control packets (UDP) get no answer" },
 	{ probes_lost, VERDICT_NETWORK, NULL, "the peer answers, probes do not pass" },
 	{ frozen, VERDICT_REMOTE_STALL, say_frozen, "control and fabric silent, the host answers" },
 	{ rail_down, VERDICT_NETWORK, say_rail, "nothing answers from several hosts of the rail" },

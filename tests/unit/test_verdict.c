@@ -184,9 +184,14 @@ static const struct {
 	/* udp is filtered where rdma works */
 	{ { BASE, .ctl_silent = true, .rdma_ok = true }, VERDICT_CONTROL_BLOCKED,
 	  "the fabric works, control packets (UDP) get no answer" },
+	{ { LOST, .ctl_silent = true, .rdma_ok = true, .neighbour_ok = true },
+	  VERDICT_CONTROL_BLOCKED, "the fabric works, nothing else gets an answer: UDP is "
+	  "filtered, or fabd there stands still" },
 	{ { LOST, .ctl_silent = true, .cm_answers = true }, VERDICT_REMOTE_STALL,
 	  "the host answers (CM), its fabd does not: frozen" },
 	/* a fresh neighbour entry right after the loss says nothing yet */
+	{ { LOST, .ctl_silent = true, .neighbour_ok = true, .others = 127, .others_down = 15 },
+	  VERDICT_NETWORK, "nothing answers from this and 15 of 127 other hosts of the rail" },
 	{ { LOST, .ctl_silent = true, .beside_answers = true }, VERDICT_REMOTE_STALL,
 	  "the host answers (on another connection), its fabd does not: frozen" },
 	{ { LOST, .neighbour_ok = true }, VERDICT_PEER_DOWN, "nothing answers, 99 of 100 other hosts do" },
