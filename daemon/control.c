@@ -480,6 +480,7 @@ static void other_version(struct manager *m, struct request *q)
 	}
 	q->msg.cmd = CTL_REFUSED;
 	q->msg.refusal = REFUSE_VERSION;
+	q->msg.unproven = control_keys(m, e) != NULL;
 	(void)conn_feed_ctl(m, e, &q->msg);
 }
 

@@ -404,6 +404,8 @@ static int handle_stateless(struct conn_turn *t, const struct ctl_msg *m)
 		       c->state <= CONN_FABRIC_TX_PROBE_ACKS &&
 		       c->state != CONN_RESETTING && c->state != CONN_RESET_DONE;
 		if (fits) {
+			if (!m->unproven)
+				came_back(c); /* who is stopping answers nothing */
 			c->refused = true;
 			c->refused_at = t->now;
 			c->refusal =

@@ -59,6 +59,10 @@ struct ctl_msg {
 			      of the command that is answered, else 0. Acks and stateless
 			      answers are never answered themselves */
 
+	/* of the receiver: there is a key, and nothing could be checked by it, as of a
+	 * message of another version */
+	bool unproven;
+
 	/* told in any message */
 	uint8_t told_port;	  /* enum told_port */
 	uint8_t told_device;	  /* enum told_device */

@@ -616,6 +616,34 @@ static void peer_stop_is_kept_until_its_deadline(void **state)
 	assert_int_equal(g.c->stop_cause, CAUSE_NONE); /* back */
 	assert_int_equal(g.c->error, EPERR_NONE); /* and no word of RDMA that broke */
 	rig_done(&g);
+
+	tx_to_connected(&g);
+	m = from_peer(&g, CTL_STOP);
+	m.cause = CAUSE_RESTART;
+	m.deadline_sec = 60;
+	feed_msg(&g, &m);
+	ep_event(&g, EP_RESET_DONE);
+	wait_for_start(&g);
+	feed(&g, (struct conn_input){.type = CI_START});
+	m = from_peer(&g, CTL_REFUSED); /* anybody may have sent that */
+	m.dst_id = g.c->id;
+	m.epoch = g.c->epoch;
+	m.ack_seq = g.c->out->seq;
+	m.refusal = REFUSE_VERSION;
+	m.unproven = true;
+	feed_msg(&g, &m);
+	assert_int_equal(g.c->stop_cause, CAUSE_RESTART);
+	wait_for_start(&g);
+	feed(&g, (struct conn_input){.type = CI_START});
+	m = from_peer(&g, CTL_REFUSED); /* back, as another one */
+	m.dst_id = g.c->id;
+	m.epoch = g.c->epoch;
+	m.ack_seq = g.c->out->seq;
+	m.refusal = REFUSE_VERSION;
+	feed_msg(&g, &m);
+	assert_int_equal(g.c->stop_cause, CAUSE_NONE);
+	assert_int_equal(g.c->refusal, REFUSE_VERSION);
+	rig_done(&g);
 }
 
 static void port_down_rests(void **state)
