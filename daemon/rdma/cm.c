@@ -104,6 +104,18 @@ uint8_t cm_port_num(const struct endpoint *ep)
 	return ep->ud ? ep->ud->num : ep->id ? ep->id->port_num : 0;
 }
 
+static void tell_path(struct cm *cm, struct endpoint *ep)
+{
+	const struct ep_path *p = &ep->path;
+	bool roce = (p->known & EP_PATH_SGID) && p->gid_type != EP_GID_IB;
+
+	cm_order_hot(cm, &(struct hot_order){
+				 .type = HOT_UP,
+				 .ep = ep,
+				 .path_mtu = p->mtu,
+				 .soft_roce = roce && cm->ctx.soft_roce});
+}
+
 void cm_up(struct cm *cm, struct endpoint *ep, const struct ep_path *path)
 {
 	struct ep_event ev = {.conn_id = ep->start.conn_id,
@@ -118,8 +130,7 @@ void cm_up(struct cm *cm, struct endpoint *ep, const struct ep_path *path)
 	ep->path = *path;
 	ep->state = EPS_UP;
 	cm_arm(cm, ep, MONO_NEVER);
-	cm_order_hot(cm, &(struct hot_order){
-				 .type = HOT_UP, .ep = ep, .path_mtu = path->mtu});
+	tell_path(cm, ep);
 	cm_event(cm, &ev);
 }
 
@@ -129,9 +140,7 @@ void cm_path(struct cm *cm, struct endpoint *ep, const struct ep_path *path)
 		return;
 	ep->path = *path;
 	if (ep->attached && !ep->detaching)
-		cm_order_hot(cm, &(struct hot_order){.type = HOT_UP,
-						     .ep = ep,
-						     .path_mtu = path->mtu});
+		tell_path(cm, ep);
 	cm_event(cm, &(struct ep_event){.conn_id = ep->start.conn_id,
 					.epoch = ep->start.epoch,
 					.type = EP_PATH,

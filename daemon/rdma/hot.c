@@ -19,7 +19,11 @@
 
 void hot_init(struct hot *h, struct worker *w, uint64_t seed)
 {
-	*h = (struct hot){.w = w, .seed = seed};
+	*h = (struct hot){
+		.w = w,
+		.seed = seed,
+		.mtu_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0),
+	};
 	for (int ud = 0; ud < 2; ud++)
 		hb_shared_init(&h->shared[ud]);
 }
@@ -29,6 +33,8 @@ void hot_done(struct hot *h)
 	for (int ud = 0; ud < 2; ud++)
 		hb_shared_done(&h->shared[ud]);
 	heap_done(&h->timers);
+	if (h->mtu_fd >= 0)
+		(void)close(h->mtu_fd);
 }
 
 struct endpoint *hot_find(struct hot *h, uint64_t conn_id)
@@ -123,6 +129,7 @@ static void take_order(struct hot *h, const struct hot_order *o)
 		attach(h, o->ep);
 		break;
 	case HOT_UP:
+		o->ep->packet = o->soft_roce ? o->path_mtu : 0;
 		on_up(h, o->ep, o->path_mtu);
 		break;
 	case HOT_DETACH:

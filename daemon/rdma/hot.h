@@ -22,6 +22,7 @@ struct hot {
 	bool channel_dead;
 	bool more; /* a flood: what is left is looked at after everybody else's turn */
 	uint64_t seed;	  /* of random numbers */
+	int mtu_fd;	  /* asks interfaces for their MTU; -1: none */
 	struct mono woke; /* when this turn began */
 	struct mono clock_at; /* when the device's clock is read again */
 };

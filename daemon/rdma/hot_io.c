@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 
 #include "hot.h"
 
 /* Histograms go with every STATS if these are told each 10 s, with each tenth if each
  * second; those for which there is no room go with the next STATS. */
 #define ROUNDS_GAP_NS (HB_STATS_NS - NSEC_PER_SEC / 2)
+
+/* IP, UDP, BTH, DETH, ICRC, as much as they may be. */
+#define ROCE_OVERHEAD 80
 
 #define EVENTS_PER_TURN 128
 #define ACK_EVERY	16
@@ -17,6 +22,20 @@ void hot_drop(struct hot *h, struct endpoint *ep, enum drop reason)
 }
 
 /* ---- out ---- */
+
+/* Does its interface carry it? The MTU may have been lowered since the path was made, and
+ * soft-RoCE tries a packet that does not fit again and again, without end, at the cost of
+ * the whole processor. */
+static bool fits(const struct hot *h, const struct endpoint *ep, uint32_t size)
+{
+	struct ifreq r = {0};
+
+	if (!ep->packet || size <= HB_SMALL || !ep->start.netdev[0] || h->mtu_fd < 0)
+		return true;
+	(void)str_copy(r.ifr_name, sizeof(r.ifr_name), ep->start.netdev);
+	return ioctl(h->mtu_fd, SIOCGIFMTU, &r) < 0 ||
+	       MIN(size, ep->packet) + ROCE_OVERHEAD <= (uint32_t)MAX(r.ifr_mtu, 0);
+}
 
 static bool begin(struct hot *h, struct endpoint *ep, uint32_t size, struct outgoing *o)
 {
@@ -34,6 +53,9 @@ bool hot_send(struct hot *h, struct endpoint *ep, uint8_t type, uint64_t seq, ui
 	};
 	struct outgoing o;
 
+	*ret_sent = clock_now();
+	if (!fits(h, ep, size))
+		return true; /* and is lost */
 	if (!begin(h, ep, size, &o))
 		return false;
 	m.length = o.len;
@@ -130,6 +152,10 @@ bool hot_receive(struct hot *h, struct endpoint *ep, struct incoming *in)
 			hot_ping_echoed(h, ep, in);
 		else
 			(void)hb_on_echo(&ep->hb, m->seq, m->t1, m->t2, m->t3, in->at);
+		return false;
+	}
+	if (!fits(h, ep, in->len)) { /* what cannot be answered was not there */
+		hot_drop(h, ep, DROP_OVERSIZED);
 		return false;
 	}
 	/* A ping is answered and forgotten. */

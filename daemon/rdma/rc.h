@@ -113,6 +113,7 @@ struct endpoint {
 	uint64_t done_seq; /* tx: PROBES_DONE waits for the sends up to this; 0 = not */
 	uint32_t pending;  /* 1 << enum ep_event_type not handed over yet */
 	struct mono rounds_at; /* tx: its histogram was told last */
+	uint32_t packet; /* soft-RoCE: bytes that a packet has at most; else 0 */
 	bool in_backlog;
 	struct endpoint *next_backlog;
 	struct hot_ping *ping;	  /* owned; tx: NULL: none was asked for */

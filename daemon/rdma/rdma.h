@@ -94,6 +94,7 @@ enum hot_order_type {
 struct hot_order {
 	enum hot_order_type type;
 	uint32_t path_mtu;   /* UP: size of large messages if start.probe_size is 0 */
+	bool soft_roce;	     /* UP: in packets of that size, over start.netdev */
 	struct endpoint *ep; /* ATTACH: hot's to use until it answers DETACHED */
 	struct rdma_ctx *ctx;  /* CHANNEL */
 	struct ud_port *port;  /* UD_* */

@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "fabric.h"
@@ -103,6 +105,19 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	rig->sent.len = wr->sg_list->length;
 	rig->n_sends++;
 	return 0;
+}
+
+static int interface_mtu; /* of any that is asked for; 0: there is none */
+
+int __wrap_ioctl(int fd, unsigned long request, struct ifreq *r);
+int __wrap_ioctl(int fd, unsigned long request, struct ifreq *r)
+{
+	assert_true(fd >= 0);
+	assert_int_equal(request, SIOCGIFMTU);
+	assert_string_equal(r->ifr_name, "eth9");
+	r->ifr_mtu = interface_mtu;
+	errno = ENODEV;
+	return interface_mtu ? 0 : -1;
 }
 
 static void turn(void)
@@ -477,6 +492,72 @@ static void the_path_mtu_sizes_large_messages(void **state)
 	rig_free();
 }
 
+static void goes_over(const char *netdev, bool soft_roce)
+{
+	struct hot_order up = {.type = HOT_UP, .ep = rig->ep, .path_mtu = 1024,
+			       .soft_roce = soft_roce};
+
+	(void)str_copy(rig->ep->start.netdev, sizeof(rig->ep->start.netdev), netdev);
+	assert_true(ring_push(&rig->w.cm_to_hot, &up));
+	turn();
+}
+
+/* One of 1,024 bytes lands in @slot: so many echoes went. */
+static int echoed(unsigned slot, uint64_t seq)
+{
+	struct fabric_msg m = message(FABRIC_PROBE, seq);
+	int before = rig->n_sends;
+
+	m.length = 1024;
+	arrives(slot, &m, NULL);
+	return rig->n_sends - before;
+}
+
+static void an_echo_that_the_interface_does_not_carry_is_not_sent(void **state)
+{
+	struct fabric_msg small = message(FABRIC_PROBE, 9);
+
+	(void)state;
+	rig_new(ROLE_RX, false);
+	goes_over("eth9", true);
+	command(WM_EP_PROBE);
+	interface_mtu = 1500;
+	assert_int_equal(echoed(0, 1), 1);
+	interface_mtu = 900;
+	assert_int_equal(echoed(1, 2), 0);
+	assert_int_equal(rig->posted[1], 1);
+	assert_int_equal(atomic_load(&rig->w.drops[DROP_OVERSIZED]), 1);
+	arrives(2, &small, NULL);
+	assert_int_equal(rig->n_sends, 2);
+	/* One that cannot be asked is not judged, nor is what goes in other ways. */
+	interface_mtu = 0;
+	assert_int_equal(echoed(3, 3), 1);
+	interface_mtu = 900;
+	goes_over("", true);
+	assert_int_equal(echoed(4, 4), 1);
+	goes_over("eth9", false);
+	assert_int_equal(echoed(5, 5), 1);
+	rig_free();
+}
+
+static void what_the_interface_does_not_carry_is_lost(void **state)
+{
+	struct mono sent;
+
+	(void)state;
+	rig_new(ROLE_TX, false);
+	goes_over("eth9", true);
+	interface_mtu = 900;
+	assert_true(hot_send(&rig->hot, rig->ep, FABRIC_HEARTBEAT, 1, 1024, &sent));
+	assert_int_equal(rig->n_sends, 0);
+	assert_true(hot_send(&rig->hot, rig->ep, FABRIC_HEARTBEAT, 2, HB_SMALL, &sent));
+	assert_int_equal(rig->n_sends, 1);
+	interface_mtu = 1500;
+	assert_true(hot_send(&rig->hot, rig->ep, FABRIC_HEARTBEAT, 3, 1024, &sent));
+	assert_int_equal(rig->n_sends, 2);
+	rig_free();
+}
+
 static void ping(uint32_t id, uint32_t count, uint32_t interval_us)
 {
 	struct hot_command c = {.type = WM_EP_PING,
@@ -619,6 +700,8 @@ int main(void)
 		cmocka_unit_test(round_trips_are_told_with_the_figures),
 		cmocka_unit_test(other_ids_and_wrong_order_do_nothing),
 		cmocka_unit_test(the_path_mtu_sizes_large_messages),
+		cmocka_unit_test(an_echo_that_the_interface_does_not_carry_is_not_sent),
+		cmocka_unit_test(what_the_interface_does_not_carry_is_lost),
 		cmocka_unit_test(a_ping_leaves_slots_to_heartbeats),
 		cmocka_unit_test(the_end_of_a_ping_is_told_before_the_failure),
 		cmocka_unit_test(the_end_of_a_ping_waits_while_main_does_not_read),
