@@ -53,9 +53,10 @@ bool hot_send(struct hot *h, struct endpoint *ep, uint8_t type, uint64_t seq, ui
 	};
 	struct outgoing o;
 
-	*ret_sent = clock_now();
-	if (!fits(h, ep, size))
-		return true; /* and is lost */
+	if (!fits(h, ep, size)) { /* as good as sent, and lost */
+		*ret_sent = clock_now();
+		return true;
+	}
 	if (!begin(h, ep, size, &o))
 		return false;
 	m.length = o.len;
